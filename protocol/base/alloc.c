@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/base/alloc.h"
+
+#include "protocol/base/assert.h"
+
+void *fb_arena_take(fb_arena *arena, size_t count, size_t size)
+{
+    FB_ASSERT(size == 0 || count <= (SIZE_MAX / 4) / size);
+    size_t bytes = (count * size + 15) & ~(size_t)15;
+    size_t at = arena->used;
+    FB_ASSERT(at <= SIZE_MAX / 2 - bytes);
+    arena->used = at + bytes;
+    if (arena->base == NULL) return NULL;
+    FB_ASSERT(arena->used <= arena->cap);
+    memset(arena->base + at, 0, bytes);
+    return arena->base + at;
+}

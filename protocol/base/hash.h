@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two hashes of the core that need no secrecy: XXH3 (hash tables, digests, traces) and BLAKE3
+ * (area ids, fingerprints, Merkle roots). Everything else is the provider's. */
+#ifndef FB_BASE_HASH_H
+#define FB_BASE_HASH_H
+
+#include "protocol/base/types.h"
+
+typedef struct fb_hash128 {
+    uint64_t lo;
+    uint64_t hi;
+} fb_hash128;
+
+/* XXH3 with a seed; the same value on every machine, compiler and byte order. */
+uint64_t fb_xxh64(const void *bytes, size_t len, uint64_t seed);
+fb_hash128 fb_xxh128(const void *bytes, size_t len, uint64_t seed);
+
+/* BLAKE3 over the concatenation of `count` spans; out_len at most 64. */
+void fb_blake3(const fb_span *parts, size_t count, uint8_t *out, size_t out_len);
+
+#endif

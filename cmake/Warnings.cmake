@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # One set of warnings for everything we write, tests included.
-option(FB_WERROR "Treat warnings as errors" OFF)
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes
   -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef -Wvla -Wimplicit-fallthrough)
 if(FB_WERROR)

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# protocol/: the objects that ship, and the same sources once more with the planted bugs in them.
+file(GLOB_RECURSE FB_CORE_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/protocol/*.c)
+
+add_library(faberio_core STATIC ${FB_CORE_SOURCES})
+add_library(faberio::core ALIAS faberio_core)
+set_target_properties(faberio_core PROPERTIES EXPORT_NAME core)
+target_include_directories(faberio_core PUBLIC
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/faberio>)
+target_link_libraries(faberio_core PRIVATE fb_blake3)
+
+file(GLOB FB_MUTANT_IDS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sim/mutant_ids.h)
+if(FB_MUTANT_IDS)
+  add_library(faberio_core_mutants STATIC ${FB_CORE_SOURCES})
+  target_compile_definitions(faberio_core_mutants PUBLIC FB_PLANTED_BUGS)
+  target_include_directories(faberio_core_mutants PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(faberio_core_mutants PRIVATE fb_blake3)
+endif()

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# io/ and runtime/: the driver of real nodes and the program that people run.
+find_package(PkgConfig REQUIRED)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+file(GLOB_RECURSE FB_IO_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/io/*.c)
+if(FB_IO_SOURCES)
+  pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+  pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv)
+  pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
+  add_library(faberio_io STATIC ${FB_IO_SOURCES})
+  target_link_libraries(faberio_io PUBLIC faberio_core PkgConfig::SODIUM PkgConfig::UV
+    PkgConfig::LMDB Threads::Threads)
+  fb_use_system(faberio_io)
+endif()
+
+file(GLOB_RECURSE FB_RUNTIME_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/*.c)
+set(FB_RUNTIME_MAIN ${CMAKE_SOURCE_DIR}/runtime/main.c)
+list(REMOVE_ITEM FB_RUNTIME_SOURCES ${FB_RUNTIME_MAIN})
+if(FB_RUNTIME_SOURCES AND FB_IO_SOURCES)
+  pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
+  pkg_check_modules(INIH REQUIRED IMPORTED_TARGET inih)
+  pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+  # A library, so that unit tests reach what the program is made of.
+  add_library(faberio_runtime STATIC ${FB_RUNTIME_SOURCES})
+  target_link_libraries(faberio_runtime PUBLIC faberio_io PkgConfig::MICROHTTPD PkgConfig::INIH
+    PkgConfig::JANSSON)
+  if(TARGET faberio_sim)
+    target_link_libraries(faberio_runtime PUBLIC faberio_sim)
+  endif()
+  target_compile_definitions(faberio_runtime PRIVATE FB_VERSION="${PROJECT_VERSION}")
+  fb_use_system(faberio_runtime)
+
+  if(EXISTS ${FB_RUNTIME_MAIN})
+    add_executable(faberio ${FB_RUNTIME_MAIN})
+    fb_program(faberio faberio_runtime)
+    target_compile_definitions(faberio PRIVATE FB_VERSION="${PROJECT_VERSION}")
+  endif()
+endif()

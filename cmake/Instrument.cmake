@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is asked of the compiler beyond warnings.
+
+# Our assertions do not depend on NDEBUG, and neither may anything else in a shipped build.
+foreach(config RELEASE RELWITHDEBINFO MINSIZEREL)
+  string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_${config} "${CMAKE_C_FLAGS_${config}}")
+endforeach()
+
+# __FILE__ is the path from the root, so that messages and objects do not name the build machine.
+add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+
+if(FB_SANITIZE)
+  set(sanitize -fsanitize=${FB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options(${sanitize})
+  add_link_options(${sanitize})
+endif()
+
+if(FB_COVERAGE)
+  add_compile_options(--coverage -fprofile-abs-path)
+  add_link_options(--coverage)
+endif()
+
+if(FB_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "FB_FUZZ needs clang, which brings libFuzzer: cmake --preset fuzz")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+# Tidy and the install test look at objects as they ship: not at instrumented ones.
+if(FB_SANITIZE OR FB_COVERAGE OR FB_FUZZ)
+  set(FB_PLAIN_OBJECTS OFF)
+else()
+  set(FB_PLAIN_OBJECTS ON)
+endif()
+
+# With link-time optimisation gcc's objects carry machine code as well, so that the installed
+# library can be linked by any compiler and inspected by nm.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(REMOVE_ITEM CMAKE_C_COMPILE_OPTIONS_IPO -fno-fat-lto-objects)
+  list(APPEND CMAKE_C_COMPILE_OPTIONS_IPO -ffat-lto-objects)
+endif()

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Helpers for the programs and for the code around the core.
+
+# POSIX and Linux interfaces, for everything but protocol/.
+function(fb_use_system target)
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE=)
+endfunction()
+
+# A program links every part that exists. The core imports fb_assert_failed and each of io/, sim/
+# and tests/unit has a definition alone in a file of its own; asking for the symbol first makes the
+# linker take exactly one of them, the first in link order.
+function(fb_program target)
+  fb_use_system(${target})
+  target_link_libraries(${target} PRIVATE ${ARGN})
+  target_link_options(${target} PRIVATE -Wl,-u,fb_assert_failed)
+endfunction()

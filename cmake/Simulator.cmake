@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# sim/: needs nothing but the core. faberio-sim-mutants is built from the same files, with the
+# planted bugs; `faberio sim run --mutant` finds it next to the program that was called.
+file(GLOB_RECURSE FB_SIM_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sim/*.c)
+set(FB_SIM_MAIN ${CMAKE_SOURCE_DIR}/sim/main.c)
+list(REMOVE_ITEM FB_SIM_SOURCES ${FB_SIM_MAIN})
+
+if(FB_SIM_SOURCES)
+  add_library(faberio_sim STATIC ${FB_SIM_SOURCES})
+  target_link_libraries(faberio_sim PUBLIC faberio_core)
+  fb_use_system(faberio_sim)
+
+  if(EXISTS ${FB_SIM_MAIN})
+    add_executable(faberio-sim ${FB_SIM_MAIN})
+    fb_program(faberio-sim faberio_sim)
+    if(TARGET faberio_core_mutants)
+      add_executable(faberio-sim-mutants ${FB_SIM_MAIN} ${FB_SIM_SOURCES})
+      fb_program(faberio-sim-mutants faberio_core_mutants)
+    endif()
+  endif()
+endif()

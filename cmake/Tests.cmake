@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests/: labels are the folder names (unit, tidy, e2e, ...), so `ctest -L unit` is what it says.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# Unit tests: one program for each tests/unit/test_*.c; other files there are shared helpers.
+file(GLOB FB_UNIT_TESTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/test_*.c)
+file(GLOB FB_UNIT_SUPPORT CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/*.c)
+list(REMOVE_ITEM FB_UNIT_SUPPORT ${FB_UNIT_TESTS})
+add_library(fb_test_support STATIC ${FB_UNIT_SUPPORT})
+fb_use_system(fb_test_support)
+target_link_libraries(fb_test_support PUBLIC ${FB_ALL_PARTS} PkgConfig::CMOCKA)
+foreach(source ${FB_UNIT_TESTS})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  fb_program(${name} fb_test_support)
+  target_compile_definitions(${name} PRIVATE FB_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 240)
+endforeach()
+
+# Benchmarks are programs to run, not tests: ./dev bench.
+file(GLOB FB_BENCHES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/bench_*.c)
+foreach(source ${FB_BENCHES})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  fb_program(${name} ${FB_ALL_PARTS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+endforeach()
+
+# Tests in Python: one for each tests/FOLDER/test_*.py, labelled FOLDER. The interpreter is that of
+# the virtual environment which ./dev makes; without it they fail, they are not skipped.
+set(FB_VENV_PYTHON ${CMAKE_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH
+  "Python with tests/requirements.txt installed")
+file(GLOB FB_PYTESTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/test_*.py)
+foreach(source ${FB_PYTESTS})
+  get_filename_component(name ${source} NAME_WE)
+  get_filename_component(folder ${source} DIRECTORY)
+  get_filename_component(folder ${folder} NAME)
+  add_test(NAME ${folder}_${name}
+    COMMAND ${FB_VENV_PYTHON} -m pytest -q -p no:cacheprovider ${source}
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${folder}_${name} PROPERTIES LABELS ${folder} TIMEOUT 600
+    ENVIRONMENT "FABERIO_BIN=${CMAKE_BINARY_DIR}/faberio;FABERIO_BUILD=${CMAKE_BINARY_DIR}")
+endforeach()

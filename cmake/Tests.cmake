@@ -2,6 +2,7 @@
 # tests/: labels are the folder names (unit, tidy, e2e, ...), so `ctest -L unit` is what it says.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 # Unit tests: one program for each tests/unit/test_*.c; other files there are shared helpers.
@@ -10,7 +11,8 @@ file(GLOB FB_UNIT_SUPPORT CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/*.c)
 list(REMOVE_ITEM FB_UNIT_SUPPORT ${FB_UNIT_TESTS})
 add_library(fb_test_support STATIC ${FB_UNIT_SUPPORT})
 fb_use_system(fb_test_support)
-target_link_libraries(fb_test_support PUBLIC ${FB_ALL_PARTS} PkgConfig::CMOCKA)
+target_link_libraries(fb_test_support PUBLIC ${FB_ALL_PARTS} PkgConfig::CMOCKA
+  PkgConfig::JANSSON)
 foreach(source ${FB_UNIT_TESTS})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowercase hexadecimal, strict: the one text form of node ids, keys, hashes and signatures. */
+#ifndef FB_BASE_HEX_H
+#define FB_BASE_HEX_H
+
+#include "protocol/base/types.h"
+
+/* The value of each byte as a lowercase hex digit, or 0xff. */
+extern const uint8_t fb_hex_value[256];
+
+/* Writes 2 * len digits and no terminator. */
+void fb_hex_format(const uint8_t *bytes, size_t len, char *out);
+
+/* True when `text` is exactly 2 * len lowercase digits; only then is out filled. */
+bool fb_hex_parse(fb_span text, uint8_t *out, size_t len);
+
+#endif

@@ -5,7 +5,8 @@ const char *fb_error_name(fb_error error)
 {
     switch (error) {
 #define FB_ERROR_ROW(code, name, label, text, class)                                               \
-    case FB_ERR_##name: return label;
+    case FB_ERR_##name:                                                                            \
+        return label;
         FB_ERROR_TABLE(FB_ERROR_ROW)
 #undef FB_ERROR_ROW
     }
@@ -16,7 +17,8 @@ const char *fb_error_text(fb_error error)
 {
     switch (error) {
 #define FB_ERROR_ROW(code, name, label, text, class)                                               \
-    case FB_ERR_##name: return text;
+    case FB_ERR_##name:                                                                            \
+        return text;
         FB_ERROR_TABLE(FB_ERROR_ROW)
 #undef FB_ERROR_ROW
     }
@@ -27,7 +29,8 @@ fb_error_class fb_error_class_of(fb_error error)
 {
     switch (error) {
 #define FB_ERROR_ROW(code, name, label, text, class)                                               \
-    case FB_ERR_##name: return FB_CLASS_##class;
+    case FB_ERR_##name:                                                                            \
+        return FB_CLASS_##class;
         FB_ERROR_TABLE(FB_ERROR_ROW)
 #undef FB_ERROR_ROW
     }

@@ -15,7 +15,7 @@
     X(2, NO_MEMORY, "no_memory", "the instance's allocator has no more memory", FATAL)             \
     X(3, NO_SPACE, "no_space", "the caller's buffer is smaller than the published minimum",        \
       ARGUMENT)                                                                                    \
-    X(4, TIME_BACKWARDS, "time_backwards", "mono_ns is smaller than in an earlier event",           \
+    X(4, TIME_BACKWARDS, "time_backwards", "mono_ns is smaller than in an earlier event",          \
       ARGUMENT)                                                                                    \
     X(5, EVENT_UNKNOWN, "event_unknown", "no such kind of event in this version", ARGUMENT)        \
     X(6, EVENT_MALFORMED, "event_malformed", "the bytes of the event do not follow its format",    \

@@ -33,22 +33,22 @@ typedef struct fb_sizes {
 
 /* Times in nanoseconds of mono_ns unless the name says otherwise. */
 typedef struct fb_timing {
-    uint64_t heartbeat_ns;       /* profile 7; DESIGN 3.1: 2 s */
-    uint64_t silent_ns;          /* a link is closed after so much silence */
-    uint64_t handshake_ns;       /* profile 7: 10 s */
-    uint64_t pending_ns;         /* profile 7: 30 s */
-    uint64_t redial_min_ns;      /* first back-off, jittered */
-    uint64_t redial_max_ns;      /* cap of the back-off */
-    uint64_t link_age_ns;        /* profile 7: a new link after 24 h */
-    uint64_t resend_min_ns;      /* external carrier: 400 ms */
-    uint64_t resend_max_ns;      /* external carrier: 5 s */
-    uint64_t redeliver_ns;       /* profile 6: 60 s */
-    uint64_t call_ns;            /* default deadline of a call */
-    uint64_t onward_ns;          /* pause before fetched changes are announced: one heartbeat */
-    int64_t window_past_us;      /* profile 5: 15 min */
-    int64_t window_future_us;    /* profile 5: 5 min */
-    uint32_t rate_per_s;         /* messages a second and peer, profile 5 step 4 */
-    uint32_t rate_burst;         /* depth of that bucket */
+    uint64_t heartbeat_ns;        /* profile 7; DESIGN 3.1: 2 s */
+    uint64_t silent_ns;           /* a link is closed after so much silence */
+    uint64_t handshake_ns;        /* profile 7: 10 s */
+    uint64_t pending_ns;          /* profile 7: 30 s */
+    uint64_t redial_min_ns;       /* first back-off, jittered */
+    uint64_t redial_max_ns;       /* cap of the back-off */
+    uint64_t link_age_ns;         /* profile 7: a new link after 24 h */
+    uint64_t resend_min_ns;       /* external carrier: 400 ms */
+    uint64_t resend_max_ns;       /* external carrier: 5 s */
+    uint64_t redeliver_ns;        /* profile 6: 60 s */
+    uint64_t call_ns;             /* default deadline of a call */
+    uint64_t onward_ns;           /* pause before fetched changes are announced: one heartbeat */
+    int64_t window_past_us;       /* profile 5: 15 min */
+    int64_t window_future_us;     /* profile 5: 5 min */
+    uint32_t rate_per_s;          /* messages a second and peer, profile 5 step 4 */
+    uint32_t rate_burst;          /* depth of that bucket */
     uint32_t misbehaviour_budget; /* profile 5: points before a link is closed */
 } fb_timing;
 

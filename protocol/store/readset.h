@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read sets and their completions, as bytes between the core and whoever owns the store.
  *
- * Read set: u8 items, then each item:
+ * Read set: u16 items, then each item:
  *     u8  kind: 1 key, 2 range
  *     u8  flags: bit 0 descending (ranges)
  *     u32 value bytes: so many leading bytes of each value are wanted

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every bound of the core by name. Sizes of fb_options may be smaller, never larger. */
+#ifndef FB_BASE_LIMITS_H
+#define FB_BASE_LIMITS_H
+
+#include <stdint.h>
+
+/* Envelopes, profile 3 and 4. */
+#define FB_PAYLOAD_BYTES_MAX       49152u
+#define FB_ENVELOPE_BYTES_MAX      50176u
+#define FB_ENVELOPE_JSON_BYTES_MAX 327680u
+#define FB_PAYLOAD_DEPTH_MAX       16u
+#define FB_PAYLOAD_MEMBERS_MAX     256u
+#define FB_TOPIC_BYTES_MAX         128u
+#define FB_MESSAGE_TYPE_BYTES_MAX  64u
+#define FB_TIMESTAMP_MS_MAX        ((INT64_C(1) << 53) - 1)
+
+/* Messaging, profile 6. */
+#define FB_SEND_WINDOW_MESSAGES 64u
+#define FB_SEND_WINDOW_BYTES    262144u
+
+/* Links, profile 7. */
+#define FB_RECORD_BYTES_MAX  16384u /* plaintext of one transport message */
+#define FB_RECORD_OVERHEAD   18u    /* length and tag around it */
+#define FB_FRAME_BYTES_MAX   65536u /* a frame of a channel, reassembled */
+#define FB_PENDING_LINKS_MAX 64u
+#define FB_PENDING_BYTES_MAX 16384u
+#define FB_REKEY_EVERY       65536u
+#define FB_ADDRESS_BYTES_MAX 128u
+
+/* Store. */
+#define FB_KEY_BYTES_MAX            511u /* LMDB's */
+#define FB_VALUE_BYTES_MAX          65536u
+#define FB_READ_ITEMS_MAX           768u
+#define FB_READ_ROUNDS_MAX          4u
+#define FB_WRITE_SETS_IN_FLIGHT_MAX 2u
+#define FB_WRITE_SETS_KEPT          4u /* building, two in flight, one more */
+#define FB_OP_CONTEXT_BYTES         512u
+
+/* Records. */
+#define FB_FIELD_NAME_BYTES_MAX       200u
+#define FB_FIELD_VALUE_BYTES_MAX      49152u
+#define FB_RECORD_FIELDS_MAX          256u
+#define FB_SIBLINGS_MAX               32u
+#define FB_COLLECTION_NAME_BYTES_MAX  200u
+#define FB_BATCH_CHANGES_MAX          64u
+#define FB_BATCH_BYTES_MAX            61440u
+#define FB_SPACE_NAME_BYTES_MAX       200u
+#define FB_APPLICATION_NAME_BYTES_MAX 200u
+
+/* Local requests. */
+#define FB_REPLY_BYTES_MAX  65536u
+#define FB_REPLY_HELD_BYTES 256u /* a reply that waits for a write set */
+#define FB_LIST_ITEMS_MAX   256u
+
+/* Tables, upper bounds of fb_sizes. */
+#define FB_SPACES_MAX     64u
+#define FB_MEMBERS_MAX    4096u
+#define FB_AREAS_MAX      4096u
+#define FB_LINKS_MAX      4096u
+#define FB_OPERATIONS_MAX 4096u
+#define FB_REQUESTS_MAX   4096u
+
+/* No index. */
+#define FB_NONE UINT32_MAX
+
+_Static_assert(FB_PAYLOAD_BYTES_MAX + 1024 == FB_ENVELOPE_BYTES_MAX,
+               "an envelope is its payload and at most 1,024 bytes around it");
+_Static_assert(FB_ENVELOPE_JSON_BYTES_MAX >= 6 * FB_PAYLOAD_BYTES_MAX + 2048,
+               "every payload fits as JSON with each byte as a six-character escape");
+_Static_assert(FB_ENVELOPE_BYTES_MAX + 64 <= FB_FRAME_BYTES_MAX, "an envelope fits a frame");
+_Static_assert(FB_BATCH_BYTES_MAX + 1024 <= FB_FRAME_BYTES_MAX, "a batch fits a frame");
+_Static_assert(FB_BATCH_BYTES_MAX + 1024 <= FB_VALUE_BYTES_MAX, "a batch fits a value");
+_Static_assert(FB_FIELD_VALUE_BYTES_MAX + 4096 <= FB_BATCH_BYTES_MAX,
+               "a change with one value of the largest size fits a batch");
+_Static_assert(FB_FIELD_NAME_BYTES_MAX + 64 <= FB_KEY_BYTES_MAX, "a field fits a key");
+_Static_assert(FB_SEND_WINDOW_BYTES >= FB_FRAME_BYTES_MAX, "the window holds one message");
+_Static_assert(FB_WRITE_SETS_KEPT >= FB_WRITE_SETS_IN_FLIGHT_MAX + 2,
+               "one building and one kept besides those in flight");
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts for checkers: what happened inside, typed and hashed with the trace. Real drivers ignore
+ * them; nothing in the core depends on them. Layouts are big-endian. */
+#ifndef FB_CORE_OBSERVE_H
+#define FB_CORE_OBSERVE_H
+
+/* b and c are the record's second and third number, bytes what follows it. */
+typedef enum fb_fact {
+    FB_FACT_STARTED = 1,       /* b incarnation; the node is running */
+    FB_FACT_SEALED = 2,        /* b w; c entries */
+    FB_FACT_LINK_BOUND = 10,   /* b link; c peer incarnation; space, peer node id */
+    FB_FACT_LINK_ENDED = 11,   /* b link; c fb_error */
+    FB_FACT_LINK_REFUSED = 12, /* b link; c fb_error: bytes of a peer that broke a rule */
+    FB_FACT_CLONE = 13,        /* own key proven by a peer, or own batch unknown to the store */
+    FB_FACT_SENT = 20,         /* b link; c number; space, target peer, message id, u64 timestamp:
+                                  given to a link for the first time */
+    FB_FACT_RESENT = 21,       /* as SENT: again on a later link, or repeated on the carrier */
+    FB_FACT_DELIVERED = 22,    /* b link; c number; space, sender, message id: to the engine */
+    FB_FACT_REFUSED = 23, /* b link; c fb_error; space, peer, message id (zeros if unreadable) */
+    FB_FACT_ACKED = 24,   /* b link; c cumulative number: what this node acknowledges now */
+    FB_FACT_DROPPED = 25, /* b fb_error; space, target peer, message id: never to be delivered */
+    FB_FACT_FLOOR = 26,   /* b floor as two's complement; space, sender */
+    FB_FACT_WRITTEN = 30, /* b request; c w; area, record, dot (node, incarnation, seq), i64 stamp:
+                             a local change was executed */
+    FB_FACT_APPLIED = 31, /* b w; c link or 0; area, record, dot, i64 stamp: a remote change */
+    FB_FACT_BATCH = 32,   /* b w; c number; area, node, incarnation, u64 last sequence: stored */
+    FB_FACT_BATCH_REFUSED = 33, /* b link; c fb_error; area, node, incarnation, number */
+    FB_FACT_ROOT = 34,          /* b w; area, 16 bytes: fingerprint of the area after this set */
+    FB_FACT_ANNOUNCED = 35,     /* b link; area: a `changed` was given to the link's channel */
+    FB_FACT_MEMBER = 40,        /* b status; c role; space, node: what this node holds true now */
+    FB_FACT_UUID = 50,          /* the 16 bytes of a new UUID */
+} fb_fact;
+
+/* Counters that leave as FB_FX_METRIC, outside the trace hash. Names: docs/OPERATIONS.md. */
+typedef enum fb_metric_id {
+    FB_METRIC_STEPS = 1,
+    FB_METRIC_WRITE_SETS,
+    FB_METRIC_MESSAGES_SENT,
+    FB_METRIC_MESSAGES_DELIVERED,
+    FB_METRIC_MESSAGES_REFUSED,
+    FB_METRIC_MESSAGES_DROPPED,
+    FB_METRIC_LINKS_REFUSED,
+    FB_METRIC_CHANGES_WRITTEN,
+    FB_METRIC_CHANGES_APPLIED,
+    FB_METRIC_BATCHES_REFUSED,
+    FB_METRIC_LATE_COMPLETIONS,
+    FB_METRICS
+} fb_metric_id;
+
+#endif

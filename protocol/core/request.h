@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Local requests: what an application, an operator's command or the simulator's workload asks of
+ * its own node (FB_EV_REQUEST), and what it gets (FB_FX_REPLY).
+ *
+ * Arguments and answers are bytes in the layouts below, big-endian; span16 and span32 are a length
+ * and bytes; an id is 16 bytes. Trailing bytes are FB_ERR_REQUEST_MALFORMED. A request has exactly
+ * one last reply (c = 0); only streams have earlier ones (c = 1), against REQUEST_CREDIT.
+ * Principal 0 is the operator; an application may use only what is marked [app], in spaces where it
+ * is allowed (else FB_ERR_NOT_AUTHORISED, and no message ever exists).
+ *
+ * collection: u8 1 and span16 name, or u8 2 and the area's id.
+ * dot: node id, u64 incarnation, u64 sequence. etag: 16 bytes, the record's fingerprint.
+ * A field's value is one JSON text without insignificant white space. */
+#ifndef FB_CORE_REQUEST_H
+#define FB_CORE_REQUEST_H
+
+#include "protocol/base/error.h"
+#include "protocol/base/types.h"
+
+typedef struct fb_node fb_node;
+
+typedef enum fb_verb {
+    /* () -> node id, public key (32), u64 incarnation, u32 spaces, u32 links, u64 w durable,
+     * u8 running, u64 state bytes, then u16 count and for each counter: u16 metric, u64 total */
+    FB_VERB_STATUS = 1,
+
+    /* span16 name -> space id [idempotence: none] */
+    FB_VERB_SPACE_CREATE = 10,
+    /* () -> u16 count, each: space id, span16 name, u8 own status, u8 own role, u32 members,
+     * u32 areas, u32 links */
+    FB_VERB_SPACE_LIST = 11,
+    /* space id, u32 uses (0: one), u64 seconds valid (0: a day), span16 address where this node can
+     * be dialled -> span16 invite (bytes with the secret; people see them as text) */
+    FB_VERB_SPACE_INVITE = 12,
+    /* span16 invite -> space id, u8 status (1 approved, 2 pending): once an approved member has
+     * taken the request */
+    FB_VERB_SPACE_JOIN = 13,
+    /* space id -> u16 count, each: node id, public key, u8 status (1 approved, 2 pending,
+     * 3 revoked), u8 role (1 admin, 2 writer, 3 reader) */
+    FB_VERB_SPACE_MEMBERS = 14,
+    /* space id, node id, u8 role -> nothing; FB_ERR_NOT_ASKED for a node that has not asked */
+    FB_VERB_SPACE_APPROVE = 15,
+    /* space id, node id, u8 role -> nothing */
+    FB_VERB_SPACE_ROLE = 16,
+
+    /* span16 name -> u64 principal, 32 bytes of token; FB_ERR_EXISTS */
+    FB_VERB_APP_CREATE = 20,
+    /* span16 name, space id -> nothing */
+    FB_VERB_APP_ALLOW = 21,
+    /* span16 name -> nothing: its token ends */
+    FB_VERB_APP_REVOKE = 22,
+    /* 32 bytes of token -> u64 principal; FB_ERR_NOT_AUTHORISED */
+    FB_VERB_APP_AUTHENTICATE = 23,
+
+    /* space id, span16 address -> nothing: this address is dialled from now on */
+    FB_VERB_PEER_ADD = 30,
+    /* space id, span16 address -> nothing */
+    FB_VERB_PEER_FORGET = 31,
+    /* () -> u16 count, each: space id, node id (zeros while unknown), span16 address (empty for one
+     * that dialled us), u8 state (0 idle, 1 dialling, 2 handshake, 3 pending, 4 open), u32 last
+     * fb_error, i64 clock offset in us, u64 last heard (mono_ns), u64 link */
+    FB_VERB_PEER_LIST = 32,
+
+    /* [app] space id, collection, record id (zeros: a new one), u8 mode (1 replace: fields not
+     * named are removed; 2 change), u8 condition (0 none, 1 etag must match, 2 must be absent),
+     * etag (16, zeros without), u16 count, each: span16 field name, u8 (1 set, 2 unset), span32
+     * value (empty for unset) -> record id, u8 created, etag. FB_ERR_CONFLICT. Durable when
+     * answered. */
+    FB_VERB_RECORD_PUT = 40,
+    /* [app] space id, collection, record id -> record: id, etag, u16 fields, each: span16 name, u16
+     * siblings, each: dot, i64 stamp, span32 value; the displayed one first. FB_ERR_NOT_FOUND. */
+    FB_VERB_RECORD_GET = 41,
+    /* [app] space id, collection, record id, u8 condition, etag -> nothing; FB_ERR_NOT_FOUND */
+    FB_VERB_RECORD_DELETE = 42,
+    /* [app] space id, collection, record id after (zeros: from the start), u32 limit -> u8 whole,
+     * u16 count, each a record as in GET */
+    FB_VERB_RECORD_LIST = 43,
+    /* [app] space id, u64 since (changelog sequence, UINT64_MAX: only what is new) -> stream, each
+     * reply: u16 count, each: u64 sequence, area id, record id, u8 (1 changed, 2 deleted), span16
+     * collection name */
+    FB_VERB_RECORD_WATCH = 44,
+    /* [app] u16 count, then each as RECORD_PUT or RECORD_DELETE with its verb (u8) before; one
+     * write set, all or none -> u16 count, each: record id, u8 created, etag */
+    FB_VERB_RECORD_BATCH = 45,
+    /* space id, u16 count at most -> u16 count, each: area id, u8 kind, span16 name, 16 bytes of
+     * root fingerprint, u32 vector entries, each: node id, u64 incarnation, u64 batch, u64 last seq
+     */
+    FB_VERB_AREAS = 46,
+
+    /* space id, u16 count, each an area id -> nothing: announces `changed` of these areas, held
+     * here or not. The replication engine's own entrance, for the bench and the conformance
+     * adapter. */
+    FB_VERB_PUBLISH = 50,
+} fb_verb;
+
+/* Who asked, as planes see it. */
+typedef struct fb_request {
+    uint64_t number;
+    uint64_t principal;
+    uint32_t verb;
+    uint32_t index; /* in the table of open requests */
+} fb_request;
+
+/* A plane's entrance for one verb: called within the step of the request. Exactly one of:
+ * fb_reply, fb_reply_held, or keeping request.index for later and then one of the two. */
+typedef void (*fb_verb_handler)(fb_node *node, fb_request request, fb_span arguments);
+
+/* From a plane's layout. */
+void fb_verb_register(fb_node *node, fb_verb verb, fb_verb_handler handler);
+
+/* Called for an open request whose caller is gone, before its place is freed. */
+typedef void (*fb_cancel_handler)(fb_node *node, uint32_t index, uint64_t user);
+
+/* What the plane wants to find again when credit arrives or the caller leaves; also marks the
+ * request as a stream. */
+void fb_request_keep(fb_node *node, uint32_t index, fb_cancel_handler cancelled, uint64_t user);
+
+/* The last answer, now: only for what depends on nothing unfinished. At most FB_REPLY_BYTES_MAX;
+ * only from a verb handler or the run of an operation, where the arena has room by contract. A
+ * request that is gone is ignored, as in the two below. */
+void fb_reply(fb_node *node, uint32_t index, fb_status status, fb_span answer);
+
+/* The last answer, when write set w is durable; at most FB_REPLY_HELD_BYTES. When the incarnation
+ * ends before, the caller gets FB_ERR_AGAIN. Answers go out in the order of these calls. */
+void fb_reply_held(fb_node *node, uint32_t index, fb_status status, uint64_t w, fb_span answer);
+
+/* One more answer of a stream: false when the caller's credit or the arena has no room for it (then
+ * nothing happened, and the plane's flush tries again). */
+bool fb_reply_more(fb_node *node, uint32_t index, fb_span answer);
+
+/* The request as it was asked, while it is open; number 0 when it is gone. */
+fb_request fb_request_at(const fb_node *node, uint32_t index);
+/* Bytes of answers that the caller of a stream still takes. */
+uint64_t fb_request_credit(const fb_node *node, uint32_t index);
+
+#endif

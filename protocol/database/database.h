@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records: areas, changes with dots, batches, fingerprints, version vectors, fetch (DESIGN 3.1). */
+#ifndef FB_DATABASE_DATABASE_H
+#define FB_DATABASE_DATABASE_H
+
+#include "protocol/core/internal.h"
+
+typedef enum fb_area_kind {
+    FB_AREA_COLLECTION = 1,
+    FB_AREA_FILES = 2,
+    FB_AREA_SPACE = 3, /* the space's own statements, empty name */
+} fb_area_kind;
+
+/* The derived id of an area (DESIGN 3.1): a UUIDv7 with the space id's time. */
+fb_id fb_area_id(fb_id space, fb_area_kind kind, fb_span first_name);
+
+/* A field of a change to be written locally. */
+typedef struct fb_field_write {
+    fb_span name;
+    bool unset;
+    fb_span value;
+} fb_field_write;
+
+/* Writes one change from inside the node (statements of the space plane), as a local write of the
+ * operator would: read set, change, batch. done is called when it was executed (w: its write set)
+ * or failed. Everything is copied. FB_ERR_BUSY, FB_ERR_LIMIT. */
+typedef void (*fb_write_done)(fb_node *node, uint64_t user, fb_status status, uint64_t w);
+fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb_span name,
+                            fb_id record, const fb_field_write *fields, uint32_t count,
+                            fb_write_done done, uint64_t user);
+
+/* A space appeared (created or joined): its own area exists from now on. Puts what is to be stored
+ * into the set being built. */
+fb_status fb_database_open_space(fb_node *node, uint32_t space);
+
+/* A verified `changed` arrived: fetch what is missing. link and member: who said so. */
+void fb_database_changed(fb_node *node, uint32_t link, uint32_t member, fb_id area,
+                         uint64_t incarnation, uint64_t batch);
+
+/* 16 bytes over the version vectors of all areas that both ends of the link may hold, for its
+ * heartbeats; and what to do when the peer's differ. */
+void fb_database_digest(const fb_node *node, uint32_t space, uint32_t member, uint8_t out[16]);
+void fb_database_differs(fb_node *node, uint32_t link);
+
+/* Does the store hold this batch of this node's own? (Clone alarm, profile 5 step 3.) */
+bool fb_database_has_batch(const fb_node *node, fb_id area, uint64_t incarnation, uint64_t batch);
+
+/* For checkers: the number of areas held, and one of them. */
+typedef struct fb_area_info {
+    fb_id id;
+    fb_id space;
+    uint8_t kind;
+    uint8_t root[16]; /* fingerprint as of the last executed change */
+    uint32_t vector_count;
+    uint64_t records; /* items in the tree, deleted ones included */
+} fb_area_info;
+
+typedef struct fb_vector_info {
+    fb_id node;
+    uint64_t incarnation;
+    uint64_t batch;
+    uint64_t last_seq;
+} fb_vector_info;
+
+uint32_t fb_area_capacity(const fb_node *node);
+bool fb_area_at(const fb_node *node, uint32_t index, fb_area_info *out);
+bool fb_area_vector_at(const fb_node *node, uint32_t index, uint32_t entry, fb_vector_info *out);
+
+#endif

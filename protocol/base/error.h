@@ -44,6 +44,7 @@
     X(24, EXISTS, "exists", "it is there already", STATE)                                          \
     X(25, KEY, "key", "a key is missing, not a valid point, or not what was expected", REFUSED)    \
     X(26, CRYPTO, "crypto", "the cryptographic library failed its self-test", FATAL)               \
+    X(27, STORE_LOCKED, "store_locked", "another process has the store open", STORE)               \
     /* Envelopes, messaging-profile 4 and 5: the names are the profile's reason names */           \
     X(40, TOO_LARGE, "too_large", "longer than the encoding allows", REFUSED)                      \
     X(41, MALFORMED, "malformed", "not in the form of the encoding", REFUSED)                      \

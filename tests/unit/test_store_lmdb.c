@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lmdb.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "io/store_lmdb.h"
+#include "protocol/store/readset.h"
+#include "protocol/store/writeset.h"
+
+typedef struct fixture {
+    char directory[64];
+    sem_t ready;
+    fb_store *store;
+    uint64_t incarnation;
+} fixture;
+
+static void notify(void *user)
+{
+    sem_post(&((fixture *)user)->ready);
+}
+
+static fb_store_completion *await(fixture *f)
+{
+    for (;;) {
+        fb_store_completion *c = fb_store_take(f->store);
+        if (c != NULL) return c;
+        while (sem_wait(&f->ready) != 0) {
+        }
+    }
+}
+
+static fb_status open_store(fixture *f, size_t map_min, size_t map_max, char *why, size_t why_len)
+{
+    fb_store_options options = {
+        .directory = f->directory,
+        .map_bytes_min = map_min,
+        .map_bytes_max = map_max,
+        .notify = notify,
+        .user = f,
+    };
+    return fb_store_open(&options, &f->store, why, why_len);
+}
+
+static fb_error begin(fixture *f, uint64_t incarnation)
+{
+    fb_store_begin(f->store, incarnation);
+    f->incarnation = incarnation;
+    for (;;) {
+        fb_store_completion *c = await(f);
+        fb_store_kind kind = c->kind;
+        fb_error error = c->error;
+        uint64_t named = c->incarnation;
+        fb_store_completion_free(c);
+        if (kind == FB_STORE_BEGUN) {
+            assert_int_equal(named, incarnation);
+            return error;
+        }
+    }
+}
+
+static int setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    strcpy(f->directory, "/tmp/fb-store-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    sem_init(&f->ready, 0, 0);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    fb_store_close(f->store);
+    sem_destroy(&f->ready);
+    static const char *const names[] = {"data.mdb", "lock.mdb", "owner.lock"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%s", f->directory, names[i]);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(f->directory), 0);
+    free(f);
+    return 0;
+}
+
+static void put(fb_writer *w, uint8_t kind, const char *key, fb_span value)
+{
+    size_t at = w->at;
+    fb_write_u8(w, kind);
+    fb_write_u8(w, 0);
+    fb_write_u16(w, (uint16_t)strlen(key));
+    fb_write_u32(w, (uint32_t)value.len);
+    fb_write_bytes(w, key, strlen(key));
+    fb_write_span(w, value);
+    while ((w->at - at) % 8 != 0) fb_write_u8(w, 0);
+    assert_false(w->failed);
+}
+
+static void write_text(fixture *f, uint64_t w, const char *key, const char *value)
+{
+    uint8_t room[1024];
+    fb_writer set = fb_writer_of(room, sizeof room);
+    put(&set, FB_WRITE_PUT, key, fb_span_text(value));
+    fb_store_write(f->store, f->incarnation, w, fb_writer_span(&set));
+}
+
+static void await_written(fixture *f, uint64_t w)
+{
+    uint64_t seen = 0;
+    while (seen < w) {
+        fb_store_completion *c = await(f);
+        assert_int_equal(c->kind, FB_STORE_WRITE);
+        assert_int_equal(c->error, FB_OK);
+        assert_int_equal(c->incarnation, f->incarnation);
+        assert_true(c->w > seen);
+        seen = c->w;
+        fb_store_completion_free(c);
+    }
+    assert_int_equal(seen, w);
+}
+
+static fb_store_completion *read_items(fixture *f, const fb_read_item *items, size_t count)
+{
+    static uint64_t operation;
+    uint8_t room[4096];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_u8(&w, (uint8_t)count);
+    for (size_t i = 0; i < count; i++) fb_read_item_write(&w, &items[i]);
+    fb_store_read(f->store, ++operation, fb_writer_span(&w));
+    fb_store_completion *c = await(f);
+    assert_int_equal(c->kind, FB_STORE_READ);
+    assert_int_equal(c->operation, operation);
+    return c;
+}
+
+static fb_read_item key_item(const char *key)
+{
+    return (fb_read_item){FB_READ_KEY, 0, UINT32_MAX, 1, UINT32_MAX, fb_span_text(key), {NULL, 0}};
+}
+
+static fb_read_item range_item(const char *low, const char *high, uint8_t flags, uint32_t items)
+{
+    return (fb_read_item){
+        FB_READ_RANGE, flags, UINT32_MAX, items, UINT32_MAX, fb_span_text(low), fb_span_text(high)};
+}
+
+/* "key=value,key=value" of the next item, with a '+' behind it when it was not given whole. */
+static void expect_item(fb_reader *r, const char *expected)
+{
+    char text[512] = "";
+    bool whole = fb_read_u8(r) == 1;
+    uint32_t entries = fb_read_u32(r);
+    for (uint32_t i = 0; i < entries; i++) {
+        fb_read_entry e = fb_read_entry_next(r);
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s%.*s=%.*s", i > 0 ? "," : "", (int)e.key.len,
+                 (const char *)e.key.p, (int)e.value.len, (const char *)e.value.p);
+    }
+    if (!whole) strcat(text, "+");
+    assert_false(r->failed);
+    assert_string_equal(text, expected);
+}
+
+static void reads_keys_and_ranges(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 7), FB_OK);
+    uint8_t room[1024];
+    fb_writer set = fb_writer_of(room, sizeof room);
+    put(&set, FB_WRITE_PUT, "a", fb_span_text("1"));
+    put(&set, FB_WRITE_PUT, "b", fb_span_text("2"));
+    put(&set, FB_WRITE_PUT, "ba", fb_span_text("3"));
+    put(&set, FB_WRITE_PUT, "c", fb_span_text(""));
+    put(&set, FB_WRITE_PUT, "d", fb_span_text("gone"));
+    fb_store_write(f->store, 7, 1, fb_writer_span(&set));
+    set = fb_writer_of(room, sizeof room);
+    put(&set, FB_WRITE_DELETE, "d", fb_span_text(""));
+    put(&set, FB_WRITE_DELETE, "absent", fb_span_text(""));
+    put(&set, FB_WRITE_PUT, "c", fb_span_text("44444"));
+    fb_store_write(f->store, 7, 2, fb_writer_span(&set));
+    await_written(f, 2);
+
+    fb_read_item items[] = {
+        key_item("b"),
+        key_item("d"),
+        range_item("", "", 0, 100),
+        range_item("b", "c", 0, 100),
+        range_item("b", "c", FB_READ_DESCENDING, 100),
+        range_item("", "", FB_READ_DESCENDING, 2),
+        range_item("bb", "zz", FB_READ_DESCENDING, 1),
+        range_item("x", "", 0, 1),
+        range_item("", "", 0, 4),
+        range_item("", "", 0, 100),
+    };
+    items[2].value_bytes = 2;
+    items[9].bytes = 1;
+    fb_store_completion *c = read_items(f, items, sizeof items / sizeof items[0]);
+    assert_int_equal(c->error, FB_OK);
+    assert_int_equal(c->w, 2);
+    fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
+    assert_int_equal(fb_read_u64(&r), 7);
+    expect_item(&r, "b=2");
+    expect_item(&r, "");
+    expect_item(&r, "a=1,b=2,ba=3,c=44");
+    expect_item(&r, "b=2,ba=3");
+    expect_item(&r, "ba=3,b=2");
+    expect_item(&r, "c=44444,ba=3+");
+    expect_item(&r, "c=44444");
+    expect_item(&r, "");
+    expect_item(&r, "a=1,b=2,ba=3,c=44444");
+    expect_item(&r, "a=1+");
+    assert_true(fb_reader_done(&r));
+    fb_store_completion_free(c);
+}
+
+static void what_was_acknowledged_is_there_after_a_new_open(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 1), FB_OK);
+    for (uint64_t w = 1; w <= 200; w++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%03u", (unsigned)w);
+        write_text(f, w, key, "v");
+    }
+    await_written(f, 200);
+    fb_store_stats stats;
+    fb_store_stats_get(f->store, &stats);
+    assert_int_equal(stats.write_sets, 200);
+    assert_int_equal(stats.entries, 200);
+    assert_true(stats.commits <= stats.write_sets);
+    fb_store_close(f->store);
+
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 2), FB_OK);
+    fb_read_item item = range_item("", "", 0, 1000);
+    fb_store_completion *c = read_items(f, &item, 1);
+    fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
+    assert_int_equal(fb_read_u64(&r), 2);
+    assert_int_equal(fb_read_u8(&r), 1);
+    assert_int_equal(fb_read_u32(&r), 200);
+    assert_int_equal(c->w, 0);
+    fb_store_completion_free(c);
+}
+
+static void the_map_grows_until_its_bound(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 64 << 10, 4 << 20, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 1), FB_OK);
+    static uint8_t value[65536], room[sizeof value + 64];
+    memset(value, 'x', sizeof value);
+    uint64_t w = 0, durable = 0;
+    fb_error error = FB_OK;
+    while (error == FB_OK && w < 100) {
+        char key[16];
+        snprintf(key, sizeof key, "k%03u", (unsigned)++w);
+        fb_writer set = fb_writer_of(room, sizeof room);
+        put(&set, FB_WRITE_PUT, key, fb_span_of(value, sizeof value));
+        fb_store_write(f->store, 1, w, fb_writer_span(&set));
+        fb_store_completion *c = await(f);
+        error = c->error;
+        if (error == FB_OK) durable = w;
+        fb_store_completion_free(c);
+    }
+    assert_int_equal(error, FB_ERR_STORE_FAILED);
+    assert_true(durable > 32); /* 64 KiB grew to 4 MiB */
+    fb_store_stats stats;
+    fb_store_stats_get(f->store, &stats);
+    assert_int_equal(stats.map_bytes, 4 << 20);
+    assert_int_equal(stats.entries, durable);
+}
+
+static void after_a_failure_everything_later_fails_until_begin(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 1), FB_OK);
+    write_text(f, 1, "before", "1");
+    await_written(f, 1);
+
+    /* The file may not grow: the database's write fails as on a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit old, none;
+    getrlimit(RLIMIT_FSIZE, &old);
+    none = old;
+    none.rlim_cur = 4096;
+    setrlimit(RLIMIT_FSIZE, &none);
+    write_text(f, 2, "lost", "2");
+    fb_store_completion *c = await(f);
+    assert_int_equal(c->kind, FB_STORE_WRITE);
+    assert_int_equal(c->error, FB_ERR_STORE_FAILED);
+    assert_int_equal(c->w, 2);
+    assert_true(strlen(c->detail) > 0);
+    fb_store_completion_free(c);
+    setrlimit(RLIMIT_FSIZE, &old);
+
+    write_text(f, 3, "later", "3");
+    c = await(f);
+    assert_int_equal(c->error, FB_ERR_STORE_FAILED);
+    assert_int_equal(c->w, 3);
+    fb_store_completion_free(c);
+
+    assert_int_equal(begin(f, 2), FB_OK);
+    write_text(f, 1, "again", "4");
+    await_written(f, 1);
+    fb_read_item item = range_item("", "", 0, 10);
+    c = read_items(f, &item, 1);
+    fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
+    fb_read_u64(&r);
+    expect_item(&r, "again=4,before=1");
+    fb_store_completion_free(c);
+}
+
+static void sets_of_an_old_incarnation_are_never_applied(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 1), FB_OK);
+    assert_int_equal(begin(f, 2), FB_OK);
+    f->incarnation = 1;
+    write_text(f, 1, "old", "1");
+    f->incarnation = 2;
+    write_text(f, 1, "new", "2");
+    await_written(f, 1);
+    fb_read_item item = range_item("", "", 0, 10);
+    fb_store_completion *c = read_items(f, &item, 1);
+    fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
+    fb_read_u64(&r);
+    expect_item(&r, "new=2");
+    fb_store_completion_free(c);
+}
+
+/* Opens the closed store's data with LMDB alone and hands one value to `change`. */
+static void tamper(fixture *f, const char *database, const char *key, const void *value, size_t len)
+{
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    assert_int_equal(mdb_env_create(&env), 0);
+    assert_int_equal(mdb_env_set_maxdbs(env, 2), 0);
+    assert_int_equal(mdb_env_open(env, f->directory, 0, 0600), 0);
+    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
+    assert_int_equal(mdb_dbi_open(txn, database, 0, &dbi), 0);
+    MDB_val k = {strlen(key), (void *)(uintptr_t)key};
+    MDB_val v = {len, (void *)(uintptr_t)value};
+    assert_int_equal(mdb_put(txn, dbi, &k, &v, 0), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+}
+
+static void a_damaged_value_fails_its_read(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 1), FB_OK);
+    write_text(f, 1, "a", "fine");
+    write_text(f, 2, "b", "fine");
+    await_written(f, 2);
+    fb_store_close(f->store);
+    tamper(f, "data", "b", "12345678fine", 12);
+
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 2), FB_OK);
+    fb_read_item item = key_item("a");
+    fb_store_completion *c = read_items(f, &item, 1);
+    assert_int_equal(c->error, FB_OK);
+    fb_store_completion_free(c);
+    item = range_item("", "", 0, 10);
+    item.value_bytes = 0; /* damage is found even when no byte of it was asked for */
+    c = read_items(f, &item, 1);
+    assert_int_equal(c->error, FB_ERR_STORE_DAMAGED);
+    assert_int_equal(c->len, 8);
+    fb_store_completion_free(c);
+    fb_store_stats stats;
+    fb_store_stats_get(f->store, &stats);
+    assert_int_equal(stats.damaged, 1);
+}
+
+static void a_newer_store_is_refused(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    fb_store_close(f->store);
+    tamper(f, "meta", "format", "\0\0\0\2", 4);
+    char why[256];
+    assert_int_equal(open_store(f, 0, 0, why, sizeof why), FB_ERR_VERSION_NEWER);
+    assert_null(f->store);
+    assert_non_null(strstr(why, "newer program"));
+    assert_non_null(strstr(why, f->directory));
+    tamper(f, "meta", "format", "?", 1);
+    assert_int_equal(open_store(f, 0, 0, why, sizeof why), FB_ERR_STORE_DAMAGED);
+}
+
+static void a_second_process_is_kept_out(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        fixture other = {0};
+        strcpy(other.directory, f->directory);
+        char why[256];
+        fb_status status = open_store(&other, 0, 0, why, sizeof why);
+        _exit(status == FB_ERR_STORE_LOCKED && strstr(why, "another process") != NULL ? 0 : 1);
+    }
+    int code = -1;
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_int_equal(code, 0);
+}
+
+static void a_file_that_is_no_database_is_refused(void **state)
+{
+    fixture *f = *state;
+    char path[128];
+    snprintf(path, sizeof path, "%s/data.mdb", f->directory);
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 10000; i++) fputs("no database ", file);
+    fclose(file);
+    char why[256];
+    assert_int_equal(open_store(f, 0, 0, why, sizeof why), FB_ERR_STORE_DAMAGED);
+    assert_non_null(strstr(why, f->directory));
+}
+
+static void a_malformed_set_fails_whole(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 1), FB_OK);
+    uint8_t room[256];
+    fb_writer set = fb_writer_of(room, sizeof room);
+    put(&set, FB_WRITE_PUT, "a", fb_span_text("1"));
+    put(&set, 9, "b", fb_span_text("2"));
+    fb_store_write(f->store, 1, 1, fb_writer_span(&set));
+    fb_store_completion *c = await(f);
+    assert_int_equal(c->error, FB_ERR_STORE_FAILED);
+    fb_store_completion_free(c);
+    assert_int_equal(begin(f, 2), FB_OK);
+    fb_read_item item = range_item("", "", 0, 10);
+    c = read_items(f, &item, 1);
+    fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
+    fb_read_u64(&r);
+    expect_item(&r, "");
+    fb_store_completion_free(c);
+
+    fb_store_read(f->store, 99, fb_span_of("\3\1", 2));
+    c = await(f);
+    assert_int_equal(c->operation, 99);
+    assert_int_equal(c->error, FB_ERR_STORE_FAILED);
+    fb_store_completion_free(c);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(reads_keys_and_ranges),
+        TEST(what_was_acknowledged_is_there_after_a_new_open),
+        TEST(the_map_grows_until_its_bound),
+        TEST(after_a_failure_everything_later_fails_until_begin),
+        TEST(sets_of_an_old_incarnation_are_never_applied),
+        TEST(a_damaged_value_fails_its_read),
+        TEST(a_newer_store_is_refused),
+        TEST(a_second_process_is_kept_out),
+        TEST(a_file_that_is_no_database_is_refused),
+        TEST(a_malformed_set_fails_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

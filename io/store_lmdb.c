@@ -16,6 +16,7 @@
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/hash.h"
+#include "protocol/base/limits.h"
 #include "protocol/store/readset.h"
 #include "protocol/store/writeset.h"
 
@@ -35,8 +36,8 @@ typedef struct request {
     uint8_t bytes[];
 } request;
 
-struct fb_store {
-    fb_store_options options;
+struct fb_lmdb {
+    fb_lmdb_options options;
     char *directory;
     int lock_fd;
     pthread_t thread;
@@ -44,8 +45,8 @@ struct fb_store {
     pthread_mutex_t mutex; /* guards the members of this block */
     pthread_cond_t wake;
     request *requests, **requests_end;
-    fb_store_completion *done, **done_end;
-    fb_store_stats stats;
+    fb_lmdb_completion *done, **done_end;
+    fb_lmdb_stats stats;
     bool stopping;
 
     /* The thread's own from here (the opener's before the thread runs). */
@@ -96,8 +97,8 @@ static uint64_t value_sum(fb_span key, const void *value, size_t len)
 
 /* Requests and completions. */
 
-static void request_put(fb_store *store, request_kind kind, uint64_t incarnation,
-                        uint64_t operation, uint64_t w, fb_span bytes)
+static void request_put(fb_lmdb *store, request_kind kind, uint64_t incarnation, uint64_t operation,
+                        uint64_t w, fb_span bytes)
 {
     request *r = malloc(sizeof *r + bytes.len);
     FB_ASSERT(r != NULL);
@@ -110,25 +111,25 @@ static void request_put(fb_store *store, request_kind kind, uint64_t incarnation
     pthread_mutex_unlock(&store->mutex);
 }
 
-void fb_store_begin(fb_store *store, uint64_t incarnation)
+void fb_lmdb_begin(fb_lmdb *store, uint64_t incarnation)
 {
     request_put(store, REQUEST_BEGIN, incarnation, 0, 0, (fb_span){NULL, 0});
 }
 
-void fb_store_read(fb_store *store, uint64_t operation, fb_span read_set)
+void fb_lmdb_read(fb_lmdb *store, uint64_t operation, fb_span read_set)
 {
     request_put(store, REQUEST_READ, 0, operation, 0, read_set);
 }
 
-void fb_store_write(fb_store *store, uint64_t incarnation, uint64_t w, fb_span write_set)
+void fb_lmdb_write(fb_lmdb *store, uint64_t incarnation, uint64_t w, fb_span write_set)
 {
     request_put(store, REQUEST_WRITE, incarnation, 0, w, write_set);
 }
 
-fb_store_completion *fb_store_take(fb_store *store)
+fb_lmdb_completion *fb_lmdb_take(fb_lmdb *store)
 {
     pthread_mutex_lock(&store->mutex);
-    fb_store_completion *c = store->done;
+    fb_lmdb_completion *c = store->done;
     if (c != NULL) {
         store->done = c->next;
         if (store->done == NULL) store->done_end = &store->done;
@@ -138,21 +139,21 @@ fb_store_completion *fb_store_take(fb_store *store)
     return c;
 }
 
-void fb_store_completion_free(fb_store_completion *completion)
+void fb_lmdb_completion_free(fb_lmdb_completion *completion)
 {
     free(completion);
 }
 
-void fb_store_stats_get(fb_store *store, fb_store_stats *out)
+void fb_lmdb_stats_get(fb_lmdb *store, fb_lmdb_stats *out)
 {
     pthread_mutex_lock(&store->mutex);
     *out = store->stats;
     pthread_mutex_unlock(&store->mutex);
 }
 
-static fb_store_completion *completion_new(fb_store_kind kind, int rc, size_t len)
+static fb_lmdb_completion *completion_new(fb_lmdb_kind kind, int rc, size_t len)
 {
-    fb_store_completion *c = calloc(1, sizeof *c + len);
+    fb_lmdb_completion *c = calloc(1, sizeof *c + len);
     FB_ASSERT(c != NULL);
     c->kind = kind;
     c->error = error_of(rc);
@@ -161,12 +162,12 @@ static fb_store_completion *completion_new(fb_store_kind kind, int rc, size_t le
     return c;
 }
 
-static void completion_put(fb_store *store, fb_store_completion *c)
+static void completion_put(fb_lmdb *store, fb_lmdb_completion *c)
 {
     pthread_mutex_lock(&store->mutex);
     *store->done_end = c;
     store->done_end = &c->next;
-    if (c->kind == FB_STORE_READ) store->stats.reads++;
+    if (c->kind == FB_LMDB_READ) store->stats.reads++;
     if (c->error != FB_OK) store->stats.failures++;
     if (c->error == FB_ERR_STORE_DAMAGED) store->stats.damaged++;
     pthread_mutex_unlock(&store->mutex);
@@ -175,7 +176,7 @@ static void completion_put(fb_store *store, fb_store_completion *c)
 
 /* Reading. */
 
-static bool answer_room(fb_store *store, fb_writer *w, size_t more)
+static bool answer_room(fb_lmdb *store, fb_writer *w, size_t more)
 {
     if (more > w->cap - w->at) {
         size_t cap = store->answer_cap;
@@ -191,11 +192,11 @@ static bool answer_room(fb_store *store, fb_writer *w, size_t more)
 }
 
 /* Checks one stored value against its checksum and appends its entry. */
-static int answer_entry(fb_store *store, fb_writer *w, const MDB_val *key, const MDB_val *stored,
+static int answer_entry(fb_lmdb *store, fb_writer *w, const MDB_val *key, const MDB_val *stored,
                         uint32_t value_bytes)
 {
     fb_span k = fb_span_of(key->mv_data, key->mv_size);
-    if (stored->mv_size < FB_STORE_SUM_BYTES) return MDB_CORRUPTED;
+    if (stored->mv_size < FB_LMDB_SUM_BYTES) return MDB_CORRUPTED;
     fb_reader r = fb_reader_of(fb_span_of(stored->mv_data, stored->mv_size));
     uint64_t sum = fb_read_u64(&r);
     fb_span value = fb_read_bytes(&r, fb_reader_left(&r));
@@ -228,7 +229,7 @@ static int range_first(MDB_cursor *cursor, const fb_read_item *item, MDB_val *ke
     return rc != 0 ? rc : mdb_cursor_get(cursor, key, value, MDB_PREV);
 }
 
-static int read_range(fb_store *store, MDB_cursor *cursor, const fb_read_item *item, fb_writer *w,
+static int read_range(fb_lmdb *store, MDB_cursor *cursor, const fb_read_item *item, fb_writer *w,
                       bool *whole, uint32_t *entries)
 {
     bool descending = (item->flags & FB_READ_DESCENDING) != 0;
@@ -240,7 +241,7 @@ static int read_range(fb_store *store, MDB_cursor *cursor, const fb_read_item *i
         if (!descending && item->high.len != 0 && fb_span_compare(k, item->high) >= 0) break;
         if (descending && fb_span_compare(k, item->low) < 0) break;
         size_t value_len =
-            value.mv_size < FB_STORE_SUM_BYTES ? 0 : value.mv_size - FB_STORE_SUM_BYTES;
+            value.mv_size < FB_LMDB_SUM_BYTES ? 0 : value.mv_size - FB_LMDB_SUM_BYTES;
         if (value_len > item->value_bytes) value_len = item->value_bytes;
         size_t bytes = w->at - start + 2 + k.len + 4 + 4 + value_len;
         if (*entries >= item->items || (*entries > 0 && bytes > item->bytes)) {
@@ -254,7 +255,7 @@ static int read_range(fb_store *store, MDB_cursor *cursor, const fb_read_item *i
     return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
-static int read_item(fb_store *store, MDB_txn *txn, MDB_cursor *cursor, const fb_read_item *item,
+static int read_item(fb_lmdb *store, MDB_txn *txn, MDB_cursor *cursor, const fb_read_item *item,
                      fb_writer *w)
 {
     bool whole = true;
@@ -264,7 +265,7 @@ static int read_item(fb_store *store, MDB_txn *txn, MDB_cursor *cursor, const fb
     fb_write_u8(w, 0);
     fb_write_u32(w, 0);
     int rc;
-    if (item->low.len > FB_STORE_KEY_BYTES_MAX || item->high.len > FB_STORE_KEY_BYTES_MAX) {
+    if (item->low.len > FB_KEY_BYTES_MAX || item->high.len > FB_KEY_BYTES_MAX) {
         return MDB_BAD_VALSIZE;
     }
     if (item->kind == FB_READ_KEY) {
@@ -286,7 +287,7 @@ static int read_item(fb_store *store, MDB_txn *txn, MDB_cursor *cursor, const fb
 }
 
 /* One snapshot for the whole read set; what it shows is everything up to store->applied. */
-static int read_all(fb_store *store, fb_span read_set, fb_writer *w)
+static int read_all(fb_lmdb *store, fb_span read_set, fb_writer *w)
 {
     if (store->env == NULL) return MDB_PANIC;
     int rc = store->read_txn != NULL
@@ -306,13 +307,13 @@ static int read_all(fb_store *store, fb_span read_set, fb_writer *w)
     return rc;
 }
 
-static void serve_read(fb_store *store, const request *req)
+static void serve_read(fb_lmdb *store, const request *req)
 {
     fb_writer w = fb_writer_of(store->answer, store->answer_cap);
     fb_write_u64(&w, store->incarnation);
     int rc = read_all(store, fb_span_of(req->bytes, req->len), &w);
     if (rc != 0) w.at = 8;
-    fb_store_completion *c = completion_new(FB_STORE_READ, rc, w.at);
+    fb_lmdb_completion *c = completion_new(FB_LMDB_READ, rc, w.at);
     memcpy(c->bytes, w.p, w.at);
     c->operation = req->operation;
     c->incarnation = store->incarnation;
@@ -322,7 +323,7 @@ static void serve_read(fb_store *store, const request *req)
 
 /* Writing. */
 
-static int write_one(fb_store *store, MDB_txn *txn, fb_span set)
+static int write_one(fb_lmdb *store, MDB_txn *txn, fb_span set)
 {
     fb_reader r = fb_reader_of(set);
     while (fb_reader_left(&r) > 0) {
@@ -334,12 +335,12 @@ static int write_one(fb_store *store, MDB_txn *txn, fb_span set)
             rc = mdb_del(txn, store->data, &key, NULL);
             if (rc == MDB_NOTFOUND) rc = 0;
         } else {
-            MDB_val value = {FB_STORE_SUM_BYTES + e.value.len, NULL};
+            MDB_val value = {FB_LMDB_SUM_BYTES + e.value.len, NULL};
             rc = mdb_put(txn, store->data, &key, &value, MDB_RESERVE);
             if (rc == 0) {
                 uint8_t *room = value.mv_data;
-                fb_store_be(room, value_sum(e.key, e.value.p, e.value.len), FB_STORE_SUM_BYTES);
-                if (e.value.len != 0) memcpy(room + FB_STORE_SUM_BYTES, e.value.p, e.value.len);
+                fb_store_be(room, value_sum(e.key, e.value.p, e.value.len), FB_LMDB_SUM_BYTES);
+                if (e.value.len != 0) memcpy(room + FB_LMDB_SUM_BYTES, e.value.p, e.value.len);
             }
         }
         if (rc != 0) return rc;
@@ -347,7 +348,7 @@ static int write_one(fb_store *store, MDB_txn *txn, fb_span set)
     return 0;
 }
 
-static int map_grow(fb_store *store)
+static int map_grow(fb_lmdb *store)
 {
     size_t max = store->options.map_bytes_max;
     if (store->map_bytes >= max) return MDB_MAP_FULL;
@@ -361,7 +362,7 @@ static int map_grow(fb_store *store)
 }
 
 /* All sets of the group in one transaction: one fsync for all of them, each one whole, in order. */
-static int write_group(fb_store *store, const request *group)
+static int write_group(fb_lmdb *store, const request *group)
 {
     for (;;) {
         MDB_txn *txn = NULL;
@@ -382,7 +383,7 @@ static int write_group(fb_store *store, const request *group)
     }
 }
 
-static void stats_after_commit(fb_store *store, uint64_t sets)
+static void stats_after_commit(fb_lmdb *store, uint64_t sets)
 {
     MDB_envinfo info = {0};
     MDB_stat data = {0};
@@ -402,7 +403,7 @@ static void stats_after_commit(fb_store *store, uint64_t sets)
 }
 
 /* Commits the group and frees it. Sets of another incarnation are left out without an answer. */
-static void serve_group(fb_store *store, request *group)
+static void serve_group(fb_lmdb *store, request *group)
 {
     request *kept = NULL, **end = &kept;
     uint64_t sets = 0, w_first = 0, w_last = 0;
@@ -429,7 +430,7 @@ static void serve_group(fb_store *store, request *group)
     } else {
         store->failed = true;
     }
-    fb_store_completion *c = completion_new(FB_STORE_WRITE, rc, 0);
+    fb_lmdb_completion *c = completion_new(FB_LMDB_WRITE, rc, 0);
     c->incarnation = store->incarnation;
     c->w = rc == 0 ? w_last : w_first;
     completion_put(store, c);
@@ -442,7 +443,7 @@ static void serve_group(fb_store *store, request *group)
 
 /* Opening. */
 
-static int data_open(fb_store *store, char *why, size_t why_len, fb_error *error)
+static int data_open(fb_lmdb *store, char *why, size_t why_len, fb_error *error)
 {
     MDB_txn *txn = NULL;
     MDB_dbi meta;
@@ -454,7 +455,7 @@ static int data_open(fb_store *store, char *why, size_t why_len, fb_error *error
     if (rc == 0) rc = mdb_get(txn, meta, &key, &value);
     if (rc == MDB_NOTFOUND) {
         uint8_t format[4];
-        fb_store_be(format, FB_STORE_FORMAT, sizeof format);
+        fb_store_be(format, FB_LMDB_FORMAT, sizeof format);
         value = (MDB_val){sizeof format, format};
         rc = mdb_put(txn, meta, &key, &value, 0);
     } else if (rc == 0) {
@@ -462,11 +463,11 @@ static int data_open(fb_store *store, char *why, size_t why_len, fb_error *error
         uint32_t format = fb_read_u32(&r);
         if (!fb_reader_done(&r) || format == 0) {
             rc = MDB_INVALID;
-        } else if (format > FB_STORE_FORMAT) {
+        } else if (format > FB_LMDB_FORMAT) {
             *error = FB_ERR_VERSION_NEWER;
             say(why, why_len,
                 "%s has format %u and was written by a newer program; this one reads up to %u",
-                store->directory, format, FB_STORE_FORMAT);
+                store->directory, format, FB_LMDB_FORMAT);
             rc = EINVAL;
         }
     }
@@ -477,7 +478,7 @@ static int data_open(fb_store *store, char *why, size_t why_len, fb_error *error
     return mdb_txn_commit(txn);
 }
 
-static int env_open(fb_store *store, char *why, size_t why_len, fb_error *error)
+static int env_open(fb_lmdb *store, char *why, size_t why_len, fb_error *error)
 {
     int rc = mdb_env_create(&store->env);
     if (rc == 0) rc = mdb_env_set_maxdbs(store->env, 2);
@@ -498,7 +499,7 @@ static int env_open(fb_store *store, char *why, size_t why_len, fb_error *error)
 
 /* A failed write can leave the environment unusable (MDB_PANIC): a new incarnation opens it anew,
  * which also shows what really reached the disk. */
-static int env_reopen(fb_store *store)
+static int env_reopen(fb_lmdb *store)
 {
     if (store->read_txn != NULL) mdb_txn_abort(store->read_txn);
     store->read_txn = NULL;
@@ -508,19 +509,19 @@ static int env_reopen(fb_store *store)
     return env_open(store, NULL, 0, &error);
 }
 
-static void serve_begin(fb_store *store, uint64_t incarnation)
+static void serve_begin(fb_lmdb *store, uint64_t incarnation)
 {
     int rc = store->failed ? env_reopen(store) : 0;
     store->incarnation = incarnation;
     store->applied = 0;
     store->failed = rc != 0;
-    fb_store_completion *c = completion_new(FB_STORE_BEGUN, rc, 0);
+    fb_lmdb_completion *c = completion_new(FB_LMDB_BEGUN, rc, 0);
     c->incarnation = incarnation;
     completion_put(store, c);
 }
 
 /* One round: reads at once from what is committed, write sets gathered, then committed together. */
-static void serve(fb_store *store, request *list)
+static void serve(fb_lmdb *store, request *list)
 {
     request *group = NULL, **end = &group;
     while (list != NULL) {
@@ -541,7 +542,7 @@ static void serve(fb_store *store, request *list)
 
 static void *store_thread(void *user)
 {
-    fb_store *store = user;
+    fb_lmdb *store = user;
     pthread_mutex_lock(&store->mutex);
     for (;;) {
         while (store->requests == NULL && !store->stopping) {
@@ -559,10 +560,10 @@ static void *store_thread(void *user)
     return NULL;
 }
 
-static void store_free(fb_store *store)
+static void store_free(fb_lmdb *store)
 {
     while (store->done != NULL) {
-        fb_store_completion *next = store->done->next;
+        fb_lmdb_completion *next = store->done->next;
         free(store->done);
         store->done = next;
     }
@@ -576,7 +577,7 @@ static void store_free(fb_store *store)
     free(store);
 }
 
-static fb_status lock_take(fb_store *store, char *why, size_t why_len)
+static fb_status lock_take(fb_lmdb *store, char *why, size_t why_len)
 {
     char path[4096];
     if (snprintf(path, sizeof path, "%s/owner.lock", store->directory) >= (int)sizeof path) {
@@ -599,7 +600,7 @@ static fb_status lock_take(fb_store *store, char *why, size_t why_len)
     return FB_OK;
 }
 
-static fb_status store_prepare(fb_store *store, char *why, size_t why_len)
+static fb_status store_prepare(fb_lmdb *store, char *why, size_t why_len)
 {
     if (mkdir(store->directory, 0700) != 0 && errno != EEXIST) {
         say(why, why_len, "%s: %s", store->directory, strerror(errno));
@@ -617,15 +618,15 @@ static fb_status store_prepare(fb_store *store, char *why, size_t why_len)
     return FB_OK;
 }
 
-fb_status fb_store_open(const fb_store_options *options, fb_store **out, char *why, size_t why_len)
+fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why, size_t why_len)
 {
     *out = NULL;
     say(why, why_len, "%s", "");
-    fb_store *store = calloc(1, sizeof *store);
+    fb_lmdb *store = calloc(1, sizeof *store);
     if (store == NULL) return FB_ERR_NO_MEMORY;
     store->options = *options;
-    if (options->map_bytes_max == 0) store->options.map_bytes_max = FB_STORE_MAP_MAX;
-    store->map_bytes = options->map_bytes_min != 0 ? options->map_bytes_min : FB_STORE_MAP_MIN;
+    if (options->map_bytes_max == 0) store->options.map_bytes_max = FB_LMDB_MAP_MAX;
+    store->map_bytes = options->map_bytes_min != 0 ? options->map_bytes_min : FB_LMDB_MAP_MIN;
     store->lock_fd = -1;
     store->requests_end = &store->requests;
     store->done_end = &store->done;
@@ -657,7 +658,7 @@ fb_status fb_store_open(const fb_store_options *options, fb_store **out, char *w
     return FB_OK;
 }
 
-void fb_store_close(fb_store *store)
+void fb_lmdb_close(fb_lmdb *store)
 {
     if (store == NULL) return;
     pthread_mutex_lock(&store->mutex);

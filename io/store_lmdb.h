@@ -5,7 +5,7 @@
  * called. Write sets are applied in the order they were given, each wholly or not at all; those
  * that wait together share one transaction and one fsync (DESIGN 2, "Sealing").
  *
- * Once a write set failed, every later one fails too, until fb_store_begin names a fresh
+ * Once a write set failed, every later one fails too, until fb_lmdb_begin names a fresh
  * incarnation (DESIGN 2, "Failure").
  *
  * On disk: keys are the core's, opaque, 1 to 511 bytes, in memcmp order. A value is stored as
@@ -16,31 +16,30 @@
 #include "protocol/base/error.h"
 #include "protocol/base/types.h"
 
-#define FB_STORE_FORMAT        1u
-#define FB_STORE_KEY_BYTES_MAX 511u
-#define FB_STORE_SUM_BYTES     8u
-#define FB_STORE_MAP_MIN       ((size_t)64 << 20)
-#define FB_STORE_MAP_MAX       ((size_t)1 << 40)
+#define FB_LMDB_FORMAT    1u
+#define FB_LMDB_SUM_BYTES 8u
+#define FB_LMDB_MAP_MIN   ((size_t)64 << 20)
+#define FB_LMDB_MAP_MAX   ((size_t)1 << 40)
 
-typedef struct fb_store fb_store;
+typedef struct fb_lmdb fb_lmdb;
 
-typedef struct fb_store_options {
+typedef struct fb_lmdb_options {
     const char *directory;      /* made with mode 0700 when missing; its parent must exist */
-    size_t map_bytes_min;       /* first size of the map; 0: FB_STORE_MAP_MIN */
-    size_t map_bytes_max;       /* it doubles up to this; 0: FB_STORE_MAP_MAX */
+    size_t map_bytes_min;       /* first size of the map; 0: FB_LMDB_MAP_MIN */
+    size_t map_bytes_max;       /* it doubles up to this; 0: FB_LMDB_MAP_MAX */
     void (*notify)(void *user); /* called by the store's thread: there is a completion to take */
     void *user;
-} fb_store_options;
+} fb_lmdb_options;
 
-typedef enum fb_store_kind {
-    FB_STORE_BEGUN = 1, /* incarnation: as given */
-    FB_STORE_READ = 2,  /* operation, w, error, bytes: as FB_EV_READ_DONE wants them */
-    FB_STORE_WRITE = 3, /* incarnation, w, error: as FB_EV_WRITE_DONE wants them */
-} fb_store_kind;
+typedef enum fb_lmdb_kind {
+    FB_LMDB_BEGUN = 1, /* incarnation: as given */
+    FB_LMDB_READ = 2,  /* operation, w, error, bytes: as FB_EV_READ_DONE wants them */
+    FB_LMDB_WRITE = 3, /* incarnation, w, error: as FB_EV_WRITE_DONE wants them */
+} fb_lmdb_kind;
 
-typedef struct fb_store_completion {
-    struct fb_store_completion *next;
-    fb_store_kind kind;
+typedef struct fb_lmdb_completion {
+    struct fb_lmdb_completion *next;
+    fb_lmdb_kind kind;
     fb_error error;
     uint64_t incarnation;
     uint64_t operation;
@@ -48,40 +47,40 @@ typedef struct fb_store_completion {
     char detail[96]; /* on an error: what the database or the system said */
     size_t len;
     uint8_t bytes[];
-} fb_store_completion;
+} fb_lmdb_completion;
 
-typedef struct fb_store_stats {
+typedef struct fb_lmdb_stats {
     uint64_t reads, write_sets, commits, failures, damaged;
     uint64_t map_bytes;  /* current size of the map */
     uint64_t used_bytes; /* of the file, after the last commit */
     uint64_t entries;    /* keys present, after the last commit */
-} fb_store_stats;
+} fb_lmdb_stats;
 
 /* Opens or makes the store and starts its thread. `why` gets a sentence for people on failure.
  * FB_ERR_STORE_LOCKED: another process has it. FB_ERR_VERSION_NEWER: written by a newer program.
  * FB_ERR_STORE_DAMAGED: not a database, or a damaged one. FB_ERR_STORE_FAILED: the system refused.
  * FB_ERR_NO_MEMORY. On failure *out is NULL and nothing stays open. */
-fb_status fb_store_open(const fb_store_options *options, fb_store **out, char *why, size_t why_len);
+fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why, size_t why_len);
 
 /* Finishes the write sets already given, stops the thread, closes. Untaken completions are freed.
  */
-void fb_store_close(fb_store *store);
+void fb_lmdb_close(fb_lmdb *store);
 
 /* A new incarnation: write sets of any other that were not applied yet never will be. Answered by
- * FB_STORE_BEGUN, after which nothing of an earlier incarnation is applied. */
-void fb_store_begin(fb_store *store, uint64_t incarnation);
+ * FB_LMDB_BEGUN, after which nothing of an earlier incarnation is applied. */
+void fb_lmdb_begin(fb_lmdb *store, uint64_t incarnation);
 
-/* A read set (protocol/store/readset.h); the bytes are copied. Answered by one FB_STORE_READ. */
-void fb_store_read(fb_store *store, uint64_t operation, fb_span read_set);
+/* A read set (protocol/store/readset.h); the bytes are copied. Answered by one FB_LMDB_READ. */
+void fb_lmdb_read(fb_lmdb *store, uint64_t operation, fb_span read_set);
 
-/* A write set (protocol/store/writeset.h); the bytes are copied. Answered by an FB_STORE_WRITE that
+/* A write set (protocol/store/writeset.h); the bytes are copied. Answered by an FB_LMDB_WRITE that
  * may cover several, or by nothing when a begin overtook it. */
-void fb_store_write(fb_store *store, uint64_t incarnation, uint64_t w, fb_span write_set);
+void fb_lmdb_write(fb_lmdb *store, uint64_t incarnation, uint64_t w, fb_span write_set);
 
-/* The oldest completion, or NULL. The caller owns it until fb_store_completion_free. */
-fb_store_completion *fb_store_take(fb_store *store);
-void fb_store_completion_free(fb_store_completion *completion);
+/* The oldest completion, or NULL. The caller owns it until fb_lmdb_completion_free. */
+fb_lmdb_completion *fb_lmdb_take(fb_lmdb *store);
+void fb_lmdb_completion_free(fb_lmdb_completion *completion);
 
-void fb_store_stats_get(fb_store *store, fb_store_stats *out);
+void fb_lmdb_stats_get(fb_lmdb *store, fb_lmdb_stats *out);
 
 #endif

@@ -22,7 +22,7 @@
 typedef struct fixture {
     char directory[64];
     sem_t ready;
-    fb_store *store;
+    fb_lmdb *store;
     uint64_t incarnation;
 } fixture;
 
@@ -31,10 +31,10 @@ static void notify(void *user)
     sem_post(&((fixture *)user)->ready);
 }
 
-static fb_store_completion *await(fixture *f)
+static fb_lmdb_completion *await(fixture *f)
 {
     for (;;) {
-        fb_store_completion *c = fb_store_take(f->store);
+        fb_lmdb_completion *c = fb_lmdb_take(f->store);
         if (c != NULL) return c;
         while (sem_wait(&f->ready) != 0) {
         }
@@ -43,27 +43,27 @@ static fb_store_completion *await(fixture *f)
 
 static fb_status open_store(fixture *f, size_t map_min, size_t map_max, char *why, size_t why_len)
 {
-    fb_store_options options = {
+    fb_lmdb_options options = {
         .directory = f->directory,
         .map_bytes_min = map_min,
         .map_bytes_max = map_max,
         .notify = notify,
         .user = f,
     };
-    return fb_store_open(&options, &f->store, why, why_len);
+    return fb_lmdb_open(&options, &f->store, why, why_len);
 }
 
 static fb_error begin(fixture *f, uint64_t incarnation)
 {
-    fb_store_begin(f->store, incarnation);
+    fb_lmdb_begin(f->store, incarnation);
     f->incarnation = incarnation;
     for (;;) {
-        fb_store_completion *c = await(f);
-        fb_store_kind kind = c->kind;
+        fb_lmdb_completion *c = await(f);
+        fb_lmdb_kind kind = c->kind;
         fb_error error = c->error;
         uint64_t named = c->incarnation;
-        fb_store_completion_free(c);
-        if (kind == FB_STORE_BEGUN) {
+        fb_lmdb_completion_free(c);
+        if (kind == FB_LMDB_BEGUN) {
             assert_int_equal(named, incarnation);
             return error;
         }
@@ -83,7 +83,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     fixture *f = *state;
-    fb_store_close(f->store);
+    fb_lmdb_close(f->store);
     sem_destroy(&f->ready);
     static const char *const names[] = {"data.mdb", "lock.mdb", "owner.lock"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -114,34 +114,34 @@ static void write_text(fixture *f, uint64_t w, const char *key, const char *valu
     uint8_t room[1024];
     fb_writer set = fb_writer_of(room, sizeof room);
     put(&set, FB_WRITE_PUT, key, fb_span_text(value));
-    fb_store_write(f->store, f->incarnation, w, fb_writer_span(&set));
+    fb_lmdb_write(f->store, f->incarnation, w, fb_writer_span(&set));
 }
 
 static void await_written(fixture *f, uint64_t w)
 {
     uint64_t seen = 0;
     while (seen < w) {
-        fb_store_completion *c = await(f);
-        assert_int_equal(c->kind, FB_STORE_WRITE);
+        fb_lmdb_completion *c = await(f);
+        assert_int_equal(c->kind, FB_LMDB_WRITE);
         assert_int_equal(c->error, FB_OK);
         assert_int_equal(c->incarnation, f->incarnation);
         assert_true(c->w > seen);
         seen = c->w;
-        fb_store_completion_free(c);
+        fb_lmdb_completion_free(c);
     }
     assert_int_equal(seen, w);
 }
 
-static fb_store_completion *read_items(fixture *f, const fb_read_item *items, size_t count)
+static fb_lmdb_completion *read_items(fixture *f, const fb_read_item *items, size_t count)
 {
     static uint64_t operation;
     uint8_t room[4096];
     fb_writer w = fb_writer_of(room, sizeof room);
     fb_write_u8(&w, (uint8_t)count);
     for (size_t i = 0; i < count; i++) fb_read_item_write(&w, &items[i]);
-    fb_store_read(f->store, ++operation, fb_writer_span(&w));
-    fb_store_completion *c = await(f);
-    assert_int_equal(c->kind, FB_STORE_READ);
+    fb_lmdb_read(f->store, ++operation, fb_writer_span(&w));
+    fb_lmdb_completion *c = await(f);
+    assert_int_equal(c->kind, FB_LMDB_READ);
     assert_int_equal(c->operation, operation);
     return c;
 }
@@ -186,12 +186,12 @@ static void reads_keys_and_ranges(void **state)
     put(&set, FB_WRITE_PUT, "ba", fb_span_text("3"));
     put(&set, FB_WRITE_PUT, "c", fb_span_text(""));
     put(&set, FB_WRITE_PUT, "d", fb_span_text("gone"));
-    fb_store_write(f->store, 7, 1, fb_writer_span(&set));
+    fb_lmdb_write(f->store, 7, 1, fb_writer_span(&set));
     set = fb_writer_of(room, sizeof room);
     put(&set, FB_WRITE_DELETE, "d", fb_span_text(""));
     put(&set, FB_WRITE_DELETE, "absent", fb_span_text(""));
     put(&set, FB_WRITE_PUT, "c", fb_span_text("44444"));
-    fb_store_write(f->store, 7, 2, fb_writer_span(&set));
+    fb_lmdb_write(f->store, 7, 2, fb_writer_span(&set));
     await_written(f, 2);
 
     fb_read_item items[] = {
@@ -208,7 +208,7 @@ static void reads_keys_and_ranges(void **state)
     };
     items[2].value_bytes = 2;
     items[9].bytes = 1;
-    fb_store_completion *c = read_items(f, items, sizeof items / sizeof items[0]);
+    fb_lmdb_completion *c = read_items(f, items, sizeof items / sizeof items[0]);
     assert_int_equal(c->error, FB_OK);
     assert_int_equal(c->w, 2);
     fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
@@ -224,7 +224,7 @@ static void reads_keys_and_ranges(void **state)
     expect_item(&r, "a=1,b=2,ba=3,c=44444");
     expect_item(&r, "a=1+");
     assert_true(fb_reader_done(&r));
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
 }
 
 static void what_was_acknowledged_is_there_after_a_new_open(void **state)
@@ -238,23 +238,23 @@ static void what_was_acknowledged_is_there_after_a_new_open(void **state)
         write_text(f, w, key, "v");
     }
     await_written(f, 200);
-    fb_store_stats stats;
-    fb_store_stats_get(f->store, &stats);
+    fb_lmdb_stats stats;
+    fb_lmdb_stats_get(f->store, &stats);
     assert_int_equal(stats.write_sets, 200);
     assert_int_equal(stats.entries, 200);
     assert_true(stats.commits <= stats.write_sets);
-    fb_store_close(f->store);
+    fb_lmdb_close(f->store);
 
     assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
     assert_int_equal(begin(f, 2), FB_OK);
     fb_read_item item = range_item("", "", 0, 1000);
-    fb_store_completion *c = read_items(f, &item, 1);
+    fb_lmdb_completion *c = read_items(f, &item, 1);
     fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
     assert_int_equal(fb_read_u64(&r), 2);
     assert_int_equal(fb_read_u8(&r), 1);
     assert_int_equal(fb_read_u32(&r), 200);
     assert_int_equal(c->w, 0);
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
 }
 
 static void the_map_grows_until_its_bound(void **state)
@@ -271,16 +271,16 @@ static void the_map_grows_until_its_bound(void **state)
         snprintf(key, sizeof key, "k%03u", (unsigned)++w);
         fb_writer set = fb_writer_of(room, sizeof room);
         put(&set, FB_WRITE_PUT, key, fb_span_of(value, sizeof value));
-        fb_store_write(f->store, 1, w, fb_writer_span(&set));
-        fb_store_completion *c = await(f);
+        fb_lmdb_write(f->store, 1, w, fb_writer_span(&set));
+        fb_lmdb_completion *c = await(f);
         error = c->error;
         if (error == FB_OK) durable = w;
-        fb_store_completion_free(c);
+        fb_lmdb_completion_free(c);
     }
     assert_int_equal(error, FB_ERR_STORE_FAILED);
     assert_true(durable > 32); /* 64 KiB grew to 4 MiB */
-    fb_store_stats stats;
-    fb_store_stats_get(f->store, &stats);
+    fb_lmdb_stats stats;
+    fb_lmdb_stats_get(f->store, &stats);
     assert_int_equal(stats.map_bytes, 4 << 20);
     assert_int_equal(stats.entries, durable);
 }
@@ -301,19 +301,19 @@ static void after_a_failure_everything_later_fails_until_begin(void **state)
     none.rlim_cur = 4096;
     setrlimit(RLIMIT_FSIZE, &none);
     write_text(f, 2, "lost", "2");
-    fb_store_completion *c = await(f);
-    assert_int_equal(c->kind, FB_STORE_WRITE);
+    fb_lmdb_completion *c = await(f);
+    assert_int_equal(c->kind, FB_LMDB_WRITE);
     assert_int_equal(c->error, FB_ERR_STORE_FAILED);
     assert_int_equal(c->w, 2);
     assert_true(strlen(c->detail) > 0);
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
     setrlimit(RLIMIT_FSIZE, &old);
 
     write_text(f, 3, "later", "3");
     c = await(f);
     assert_int_equal(c->error, FB_ERR_STORE_FAILED);
     assert_int_equal(c->w, 3);
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
 
     assert_int_equal(begin(f, 2), FB_OK);
     write_text(f, 1, "again", "4");
@@ -323,7 +323,7 @@ static void after_a_failure_everything_later_fails_until_begin(void **state)
     fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
     fb_read_u64(&r);
     expect_item(&r, "again=4,before=1");
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
 }
 
 static void sets_of_an_old_incarnation_are_never_applied(void **state)
@@ -338,11 +338,11 @@ static void sets_of_an_old_incarnation_are_never_applied(void **state)
     write_text(f, 1, "new", "2");
     await_written(f, 1);
     fb_read_item item = range_item("", "", 0, 10);
-    fb_store_completion *c = read_items(f, &item, 1);
+    fb_lmdb_completion *c = read_items(f, &item, 1);
     fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
     fb_read_u64(&r);
     expect_item(&r, "new=2");
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
 }
 
 /* Opens the closed store's data with LMDB alone and hands one value to `change`. */
@@ -371,23 +371,23 @@ static void a_damaged_value_fails_its_read(void **state)
     write_text(f, 1, "a", "fine");
     write_text(f, 2, "b", "fine");
     await_written(f, 2);
-    fb_store_close(f->store);
+    fb_lmdb_close(f->store);
     tamper(f, "data", "b", "12345678fine", 12);
 
     assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
     assert_int_equal(begin(f, 2), FB_OK);
     fb_read_item item = key_item("a");
-    fb_store_completion *c = read_items(f, &item, 1);
+    fb_lmdb_completion *c = read_items(f, &item, 1);
     assert_int_equal(c->error, FB_OK);
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
     item = range_item("", "", 0, 10);
     item.value_bytes = 0; /* damage is found even when no byte of it was asked for */
     c = read_items(f, &item, 1);
     assert_int_equal(c->error, FB_ERR_STORE_DAMAGED);
     assert_int_equal(c->len, 8);
-    fb_store_completion_free(c);
-    fb_store_stats stats;
-    fb_store_stats_get(f->store, &stats);
+    fb_lmdb_completion_free(c);
+    fb_lmdb_stats stats;
+    fb_lmdb_stats_get(f->store, &stats);
     assert_int_equal(stats.damaged, 1);
 }
 
@@ -395,7 +395,7 @@ static void a_newer_store_is_refused(void **state)
 {
     fixture *f = *state;
     assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
-    fb_store_close(f->store);
+    fb_lmdb_close(f->store);
     tamper(f, "meta", "format", "\0\0\0\2", 4);
     char why[256];
     assert_int_equal(open_store(f, 0, 0, why, sizeof why), FB_ERR_VERSION_NEWER);
@@ -445,23 +445,23 @@ static void a_malformed_set_fails_whole(void **state)
     fb_writer set = fb_writer_of(room, sizeof room);
     put(&set, FB_WRITE_PUT, "a", fb_span_text("1"));
     put(&set, 9, "b", fb_span_text("2"));
-    fb_store_write(f->store, 1, 1, fb_writer_span(&set));
-    fb_store_completion *c = await(f);
+    fb_lmdb_write(f->store, 1, 1, fb_writer_span(&set));
+    fb_lmdb_completion *c = await(f);
     assert_int_equal(c->error, FB_ERR_STORE_FAILED);
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
     assert_int_equal(begin(f, 2), FB_OK);
     fb_read_item item = range_item("", "", 0, 10);
     c = read_items(f, &item, 1);
     fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
     fb_read_u64(&r);
     expect_item(&r, "");
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
 
-    fb_store_read(f->store, 99, fb_span_of("\3\1", 2));
+    fb_lmdb_read(f->store, 99, fb_span_of("\3\1", 2));
     c = await(f);
     assert_int_equal(c->operation, 99);
     assert_int_equal(c->error, FB_ERR_STORE_FAILED);
-    fb_store_completion_free(c);
+    fb_lmdb_completion_free(c);
 }
 
 int main(void)

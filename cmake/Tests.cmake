@@ -47,3 +47,11 @@ foreach(source ${FB_PYTESTS})
   set_tests_properties(${folder}_${name} PROPERTIES LABELS ${folder} TIMEOUT 600
     ENVIRONMENT "FABERIO_BIN=${CMAKE_BINARY_DIR}/faberio;FABERIO_BUILD=${CMAKE_BINARY_DIR}")
 endforeach()
+
+# Tidy needs no package of the environment. Instrumented objects are not what ships: text rules only.
+add_test(NAME tidy_rules COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/tidy/tidy.py
+  $<$<BOOL:${FB_PLAIN_OBJECTS}>:--build> $<$<BOOL:${FB_PLAIN_OBJECTS}>:${CMAKE_BINARY_DIR}>
+  COMMAND_EXPAND_LISTS)
+add_test(NAME tidy_selftest COMMAND Python3::Interpreter
+  ${CMAKE_SOURCE_DIR}/tests/tidy/selftest.py)
+set_tests_properties(tidy_rules tidy_selftest PROPERTIES LABELS tidy TIMEOUT 120)

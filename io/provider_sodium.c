@@ -291,25 +291,25 @@ static bool strict_rule_holds(void)
     static const char message45[] =
         "e47d62c63f830dc7a6851a0b1f33ae4bb2f507fb6cffec4011eaccd55b53f56c";
     static const char *const signature[3] = {
-        "9046a64750444938de19f227bb80485e92b83fdb4b6506c160484c016cc1852f"
-        "87909e14428a7a1d62e9f22f3d3ad7802db02eb2e688b6c52fcd6648a98bd009",
-        "160a1cb0dc9c0258cd0a7d23e94d8fa878bcb1925f2c64246b2dee1796bed512"
-        "5ec6bc982a269b723e0668e540911a9a6a58921d6925e434ab10aa7940551a09",
-        "21122a84e0b5fca4052f5b1235c80a537878b38f3142356b2c2384ebad4668b7"
-        "e40bc836dac0f71076f9abe3a53f9c03c1ceeeddb658d0030494ace586687405",
+        ("9046a64750444938de19f227bb80485e92b83fdb4b6506c160484c016cc1852f"
+         "87909e14428a7a1d62e9f22f3d3ad7802db02eb2e688b6c52fcd6648a98bd009"),
+        ("160a1cb0dc9c0258cd0a7d23e94d8fa878bcb1925f2c64246b2dee1796bed512"
+         "5ec6bc982a269b723e0668e540911a9a6a58921d6925e434ab10aa7940551a09"),
+        ("21122a84e0b5fca4052f5b1235c80a537878b38f3142356b2c2384ebad4668b7"
+         "e40bc836dac0f71076f9abe3a53f9c03c1ceeeddb658d0030494ace586687405"),
     };
     /* Case 6: S is not below L, and case 2: a key of small order. */
     static const char *const case6[3] = {
         "85e241a07d148b41e47d62c63f830dc7a6851a0b1f33ae4bb2f507fb6cffec40",
         "442aad9f089ad9e14647b1ef9099a1ff4798d78589e66f28eca69c11f582a623",
-        "e96f66be976d82e60150baecff9906684aebb1ef181f67a7189ac78ea23b6c0e"
-        "547f7690a0e2ddcd04d87dbc3490dc19b3b3052f7ff0538cb68afb369ba3a514",
+        ("e96f66be976d82e60150baecff9906684aebb1ef181f67a7189ac78ea23b6c0e"
+         "547f7690a0e2ddcd04d87dbc3490dc19b3b3052f7ff0538cb68afb369ba3a514"),
     };
     static const char *const case2[3] = {
         "aebf3f2601a0c8c5d39cc7d8911642f740b78168218da8471772b35f9d35b9ab",
         "f7badec5b8abeaf699583992219b7b223f1df3fbbea919844e3f7c554a43dd43",
-        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa"
-        "8c4bd45aecaca5b24fb97bc10ac27ac8751a7dfe1baff8b953ec9f5833ca260e",
+        ("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa"
+         "8c4bd45aecaca5b24fb97bc10ac27ac8751a7dfe1baff8b953ec9f5833ca260e"),
     };
     return verifies(message3, key, signature[0]) && !verifies(message45, key, signature[1]) &&
            !verifies(message45, key, signature[2]) && !verifies(case6[0], case6[1], case6[2]) &&

@@ -11,7 +11,7 @@ from tree import Finding
 # What the core may import, besides its own fb_ symbols. The last group is what compilers call
 # on their own: stack protector, 64-bit division on 32-bit machines, position-independent code.
 IMPORTS = re.compile(
-    r"memcpy|memset|memcmp|memmove|strlen"
+    r"memcpy|memset|memcmp|bcmp|memmove|strlen"
     r"|blake3_\w+"
     r"|fb_assert_failed"
     r"|__stack_chk_fail\w*|__(?:u?div|u?mod)[dt]i[34]|_GLOBAL_OFFSET_TABLE_|__tls_get_addr"

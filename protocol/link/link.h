@@ -40,6 +40,9 @@ typedef struct fb_link_info {
     int64_t clock_offset_us; /* the peer's wall clock minus ours, measured */
     uint64_t heard_ns;       /* mono_ns of the last byte that authenticated */
     uint64_t session;        /* ours, drawn for this link */
+    /* Final hash of the handshake, once it is complete: what invite proofs are bound to. On an
+     * external carrier a BLAKE2b-512 of both keys and both sessions, the same at both ends. */
+    uint8_t handshake_hash[64];
 } fb_link_info;
 
 /* A frame to be sent: head and body are sent as one. They stay valid until `sent` or until the
@@ -52,6 +55,12 @@ typedef struct fb_frame_out {
 
 /* What a plane does with a channel. All are called within a step. */
 typedef struct fb_channel {
+    /* Control types INVITE and MEMBERSHIP only: this end's binding is out, so their frames may be
+     * sent (also while the link is pending). Dialer: right after the handshake, the acceptor still
+     * nameless. Acceptor: when it knows the peer, or has called fb_link_keep_pending. Once a link,
+     * before `up`. These two types are also delivered to `frame` while the link is pending, and
+     * `down` follows for a link that was shown, up or not. */
+    void (*shown)(fb_node *node, uint32_t link);
     /* The link is open, with an approved member. Called once, and again never for this link. */
     void (*up)(fb_node *node, uint32_t link);
     /* It is no longer. */
@@ -92,12 +101,15 @@ void fb_link_close(fb_node *node, uint32_t link, fb_error why);
 void fb_link_misbehaved(fb_node *node, uint32_t link, uint32_t points);
 /* A pending link became that of an approved member (approval, or statements that prove it). */
 void fb_link_approved(fb_node *node, uint32_t link, uint32_t member);
-/* A valid invite proof was shown: the link may outlive the 30 s. */
-void fb_link_keep_pending(fb_node *node, uint32_t link);
+/* A valid invite proof was shown: this end's binding is sent if it was not, and the link may
+ * outlive the 30 s. FB_ERR_LINK_TOO_MANY: FB_PENDING_LINKS_MAX such links exist. */
+fb_status fb_link_keep_pending(fb_node *node, uint32_t link);
 
-/* The address book: dialled until forgotten, one link per (peer, space). expected: the node that
- * should answer, zeros for any member; invite: index of an invite this node holds as a joiner, or
- * FB_NONE. */
+/* The address book: dialled until forgotten or until the incarnation ends (who calls this does so
+ * again after START; what PEER_ADD stored the link plane itself dials again), one link per (peer,
+ * space): an address whose expected peer has an open link here rests. expected: the node that
+ * should answer, zeros for any member. Said again for a known address: only `expected` changes.
+ * FB_ERR_LIMIT: the book is full or the address too long. */
 fb_status fb_link_dial(fb_node *node, uint32_t space, fb_span address, fb_id expected);
 void fb_link_forget(fb_node *node, uint32_t space, fb_span address);
 

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spaces, members, roles, invites and applications (profile 1, DESIGN 3 and 3.1).
+/* Spaces, members, roles, invites and applications (profile 1 and 7, DESIGN 3 and 3.1).
  *
  * Membership is signed statements: changes of the space's own area (kind 3), so they travel, merge
- * and are verified as every record does. This plane folds them into tables that others ask. */
+ * and are verified as every record is. This plane judges them, folds them into tables that others
+ * ask, and keeps those tables in the store, so that loading reads no history.
+ *
+ * In this version rights are only given, never taken: the fold of a set of statements is the most
+ * that any of them gives, whatever their order, and who had a right once has it still. Statements
+ * that take a right away need a cut (DESIGN 3.1, Revocation) and come later as kinds of their own;
+ * one that is received is refused with FB_ERR_UNSUPPORTED. */
 #ifndef FB_SPACE_SPACE_H
 #define FB_SPACE_SPACE_H
 
 #include "protocol/core/internal.h"
+#include "protocol/database/database.h"
 
 typedef enum fb_member_status {
     FB_MEMBER_NONE = 0,
@@ -32,8 +39,8 @@ uint32_t fb_space_local(const fb_node *node, uint32_t space); /* number used in 
 
 uint32_t fb_member_find(const fb_node *node, uint32_t space, fb_id peer);
 uint32_t fb_member_capacity(const fb_node *node);
-/* The members of a space: fb_member_first and then fb_member_next until FB_NONE, in the order of
- * node ids. */
+/* The members of a space, pending ones and this node itself included: fb_member_first and then
+ * fb_member_next until FB_NONE, in the order of node ids. */
 uint32_t fb_member_first(const fb_node *node, uint32_t space);
 uint32_t fb_member_next(const fb_node *node, uint32_t member);
 fb_id fb_member_id(const fb_node *node, uint32_t member);
@@ -44,6 +51,15 @@ fb_role fb_member_role(const fb_node *node, uint32_t member);
 /* This node's own standing. */
 fb_member_status fb_space_own_status(const fb_node *node, uint32_t space);
 fb_role fb_space_own_role(const fb_node *node, uint32_t space);
+/* Approved, and a writer or an admin: local writes of others are FB_ERR_NOT_AUTHORISED. */
+bool fb_space_may_write(const fb_node *node, uint32_t space);
+
+/* What a link does with a peer whose binding it has verified. APPROVED: open, *member is its index.
+ * REVOKED: close with FB_ERR_REVOKED. PENDING: anybody else; also everybody while this node itself
+ * is not approved (then the peer says with a membership frame that the link may open). A known node
+ * id with another key is FB_MEMBER_NONE: close with FB_ERR_KEY (profile 1). */
+fb_member_status fb_space_judge_peer(const fb_node *node, uint32_t space, fb_id peer, fb_b32 key,
+                                     uint32_t *member);
 
 /* Whether a member may hold an area (here: every approved member may; policies come with access).
  */
@@ -52,13 +68,45 @@ bool fb_space_may_hold(const fb_node *node, uint32_t space, uint32_t member, fb_
 /* Whether a local principal may use a space (draft 10). */
 bool fb_space_allows(const fb_node *node, uint32_t space, uint64_t principal);
 
-/* Judges the author of a received batch: FB_OK, FB_ERR_BATCH_POLICY, or FB_ERR_BATCH_EPOCH when the
- * statements it was signed under are not known here yet (park it). own_area: statements. */
-fb_status fb_space_check_author(const fb_node *node, uint32_t space, fb_b32 author, bool own_area,
-                                fb_span changes);
+/* One change of a space's own area, as the database holds it. */
+typedef struct fb_own_change {
+    fb_b32 author; /* full key of the signer */
+    fb_id record;
+    int64_t stamp;
+    fb_id dot_node;
+    uint64_t dot_incarnation;
+    uint64_t dot_seq;
+    const fb_field_write *fields; /* values as JSON texts, in any order */
+    uint32_t count;
+    /* The whole signed batch that brought it, as it travels; empty for this node's own. */
+    fb_span batch;
+} fb_own_change;
 
-/* The database executed a change (local or received) of a space's own area: fold it. `fields` are
- * name and value spans as stored in the change. Called once per change, in the order applied. */
-void fb_space_fold(fb_node *node, uint32_t space, fb_id record, fb_span change);
+/* Judges the author of a batch of any other area: FB_OK or FB_ERR_BATCH_POLICY. The caller has
+ * found the header's epoch covered (an unknown one is FB_ERR_BATCH_EPOCH and parked before). */
+fb_status fb_space_check_author(const fb_node *node, uint32_t space, fb_b32 author);
+
+/* Judges one change of a batch of the own area, before any change of that batch is executed.
+ * FB_ERR_STATEMENT: breaks the format. FB_ERR_BATCH_POLICY: the author had no right to it.
+ * FB_ERR_KEY: a key that is no valid point, or a second key for a known node id.
+ * FB_ERR_UNSUPPORTED: a kind of a later version. FB_ERR_LIMIT: no place for another member. The
+ * batch is not stored and may be asked for again; only FB_ERR_STATEMENT and FB_ERR_KEY speak
+ * against its author, none against who relayed it. */
+fb_status fb_space_check_statement(const fb_node *node, uint32_t space,
+                                   const fb_own_change *change);
+
+/* The database executed a change (local or received) of a space's own area: fold it. Called once
+ * per change, in the order applied, within the run that puts the change. For the n changes of one
+ * batch it puts at most these, which that run has asked for (fb_op_begin). */
+#define FB_SPACE_FOLD_ENTRIES(n) (3u + 2u * (n))
+#define FB_SPACE_FOLD_BYTES(n)   (4096u + 512u * (n))
+void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change);
+
+/* Reads one batch of the own area that stands alone, shown by a peer on a pending link: signature
+ * and root are verified, epoch and chain are not. Calls `each` for its changes; false when it does
+ * not verify. Implemented by the database. */
+typedef void (*fb_own_change_each)(fb_node *node, void *user, const fb_own_change *change);
+bool fb_database_read_statement(fb_node *node, uint32_t space, fb_span batch,
+                                fb_own_change_each each, void *user);
 
 #endif

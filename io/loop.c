@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/loop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "io/carrier_tcp.h"
+#include "io/clock.h"
+#include "io/entropy.h"
+#include "protocol/base/assert.h"
+#include "protocol/base/limits.h"
+
+#define REQUEST_BUCKETS 256u
+
+typedef struct open_request {
+    struct open_request *next;
+    uint64_t number;
+    fb_loop_reply reply;
+    void *user;
+    bool streams; /* a stop does not wait for it */
+} open_request;
+
+/* What came up during a step, to be done after its effects. */
+typedef struct deferred {
+    struct deferred *next;
+    bool resume; /* of link event.a; else the event is fed */
+    fb_event event;
+    uint8_t bytes[];
+} deferred;
+
+/* A dial's address, for the operator's eyes. */
+typedef struct dialling {
+    struct dialling *next;
+    uint64_t dial;
+    size_t len;
+    char address[FB_ADDRESS_BYTES_MAX];
+} dialling;
+
+struct fb_loop {
+    fb_loop_options options;
+    uv_loop_t *uv;
+    fb_node *node;
+    fb_lmdb *store;
+    fb_carrier *carrier;
+    fb_effects effects;
+
+    bool stepping; /* within fb_node_step or its effects */
+    bool draining; /* within later_run */
+    deferred *later, **later_end;
+
+    bool started;         /* between START and NEED_START */
+    uint64_t incarnation; /* of the last START */
+    uint64_t beginning;   /* fb_lmdb_begin was called with it; 0: not under way */
+    uint64_t starts;
+    uint64_t restart_ms; /* next pause */
+    fb_error last_end;
+    uint64_t deadline_ns; /* the timer is set for it */
+
+    uint64_t request_numbers;
+    uint32_t request_count;
+    open_request *requests[REQUEST_BUCKETS];
+    dialling *dials;
+    uint64_t metrics[FB_METRICS];
+
+    uv_timer_t deadline;
+    uv_timer_t restart; /* pause before a START; when stopping, the drain's bound */
+    uv_async_t wake;    /* completions of the store, or something is to be done later */
+    uint32_t handles;
+    bool stopping;
+    bool closing; /* the drain is over */
+    void (*stopped)(void *user);
+    void *stopped_user;
+};
+
+static void loop_feed(fb_loop *loop, const fb_event *event);
+static size_t loop_step(fb_loop *loop, fb_event event);
+static void loop_drained(fb_loop *loop);
+
+static void tell(fb_loop *loop, fb_loop_event event, const char *detail, size_t len)
+{
+    event.detail = detail;
+    event.detail_len = len;
+    loop->options.happened(loop->options.user, &event);
+}
+
+/* Requests. */
+
+static open_request **request_at(fb_loop *loop, uint64_t number)
+{
+    open_request **at = &loop->requests[number % REQUEST_BUCKETS];
+    while (*at != NULL && (*at)->number != number) at = &(*at)->next;
+    return at;
+}
+
+static void request_remove(fb_loop *loop, open_request **at)
+{
+    open_request *gone = *at;
+    *at = gone->next;
+    free(gone);
+    loop->request_count--;
+}
+
+static void request_reply(fb_loop *loop, uint64_t number, fb_error error, bool more, fb_span answer)
+{
+    open_request **at = request_at(loop, number);
+    if (*at == NULL) return;
+    open_request request = **at;
+    if (!more) request_remove(loop, at);
+    request.reply(request.user, error, more, answer);
+}
+
+uint64_t fb_loop_request(fb_loop *loop, fb_verb verb, uint64_t principal, fb_span arguments,
+                         fb_loop_reply reply, void *user)
+{
+    if (!loop->started || loop->stopping) return 0;
+    open_request *request = calloc(1, sizeof *request);
+    if (request == NULL) return 0;
+    request->number = ++loop->request_numbers;
+    request->reply = reply;
+    request->user = user;
+    request->streams = verb == FB_VERB_RECORD_WATCH;
+    request->next = loop->requests[request->number % REQUEST_BUCKETS];
+    loop->requests[request->number % REQUEST_BUCKETS] = request;
+    loop->request_count++;
+    uint64_t number = request->number;
+    fb_event event = {.kind = FB_EV_REQUEST,
+                      .len = (uint32_t)arguments.len,
+                      .a = number,
+                      .b = (uint64_t)verb,
+                      .c = principal,
+                      .bytes = arguments.p};
+    loop_feed(loop, &event);
+    return number;
+}
+
+void fb_loop_cancel(fb_loop *loop, uint64_t number)
+{
+    open_request **at = request_at(loop, number);
+    if (*at == NULL) return;
+    request_remove(loop, at);
+    loop_feed(loop, &(fb_event){.kind = FB_EV_REQUEST_CANCEL, .a = number});
+    loop_drained(loop);
+}
+
+void fb_loop_credit(fb_loop *loop, uint64_t number, uint64_t bytes)
+{
+    if (*request_at(loop, number) == NULL) return;
+    loop_feed(loop, &(fb_event){.kind = FB_EV_REQUEST_CREDIT, .a = number, .b = bytes});
+}
+
+/* Incarnations. */
+
+static void incarnation_begin(fb_loop *loop)
+{
+    if (loop->stopping) return;
+    do {
+        loop->beginning = fb_entropy_u64();
+    } while (loop->beginning == 0);
+    fb_lmdb_begin(loop->store, loop->beginning);
+}
+
+static void restart_due(uv_timer_t *timer)
+{
+    incarnation_begin(timer->data);
+}
+
+/* The store that fails at once again is not asked again at once. */
+static void incarnation_later(fb_loop *loop)
+{
+    if (loop->stopping) return;
+    uv_timer_start(&loop->restart, restart_due, loop->restart_ms, 0);
+    loop->restart_ms *= 2;
+    if (loop->restart_ms > FB_LOOP_RESTART_MAX_MS) loop->restart_ms = FB_LOOP_RESTART_MAX_MS;
+}
+
+/* The core has answered whatever was open when its last incarnation ended; should it owe one, the
+ * caller gets it here rather than never. */
+static void requests_sweep(fb_loop *loop)
+{
+    for (uint32_t i = 0; i < REQUEST_BUCKETS; i++) {
+        while (loop->requests[i] != NULL) {
+            request_reply(loop, loop->requests[i]->number, FB_ERR_AGAIN, false, (fb_span){NULL, 0});
+        }
+    }
+}
+
+static void incarnation_start(fb_loop *loop)
+{
+    requests_sweep(loop);
+    loop->incarnation = loop->beginning;
+    loop->beginning = 0;
+    loop->started = true;
+    loop->starts++;
+    fb_event start = {.kind = FB_EV_START, .a = loop->incarnation};
+    start.b = fb_entropy_u64();
+    start.c = fb_entropy_u64();
+    loop_step(loop, start);
+    if (!loop->stopping) fb_carrier_hold(loop->carrier, false);
+    tell(loop, (fb_loop_event){.what = FB_LOOP_STARTED, .incarnation = loop->incarnation}, "", 0);
+}
+
+static void incarnation_ended(fb_loop *loop, fb_error why)
+{
+    loop->started = false;
+    loop->last_end = why;
+    fb_carrier_hold(loop->carrier, true);
+    fb_carrier_drop_links(loop->carrier);
+    const char *text = fb_error_text(why);
+    tell(loop,
+         (fb_loop_event){.what = FB_LOOP_ENDED, .error = why, .incarnation = loop->incarnation},
+         text, strlen(text));
+    incarnation_later(loop);
+}
+
+/* Effects. */
+
+static void effect_dial(fb_loop *loop, uint64_t dial, fb_span address)
+{
+    dialling *d = calloc(1, sizeof *d);
+    if (d != NULL) {
+        d->dial = dial;
+        d->len = address.len < sizeof d->address ? address.len : sizeof d->address;
+        memcpy(d->address, address.p, d->len);
+        d->next = loop->dials;
+        loop->dials = d;
+    }
+    fb_carrier_dial(loop->carrier, dial, address);
+}
+
+static void effect_resume(fb_loop *loop, uint64_t link)
+{
+    deferred *d = calloc(1, sizeof *d);
+    FB_ASSERT(d != NULL);
+    d->resume = true;
+    d->event.a = link;
+    *loop->later_end = d;
+    loop->later_end = &d->next;
+}
+
+static void effect_carry_out(fb_loop *loop, const fb_effect *effect)
+{
+    fb_span bytes = fb_span_of(fb_effect_bytes(effect), effect->len);
+    switch ((fb_effect_kind)effect->kind) {
+    case FB_FX_DIAL:
+        effect_dial(loop, effect->a, bytes);
+        break;
+    case FB_FX_SEND:
+        fb_carrier_send(loop->carrier, effect->a, bytes);
+        break;
+    case FB_FX_CLOSE:
+        fb_carrier_close(loop->carrier, effect->a);
+        break;
+    case FB_FX_RESUME:
+        effect_resume(loop, effect->a);
+        break;
+    case FB_FX_READ:
+        fb_lmdb_read(loop->store, effect->a, bytes);
+        break;
+    case FB_FX_WRITE:
+        fb_lmdb_write(loop->store, effect->a, effect->b, bytes);
+        break;
+    case FB_FX_REPLY:
+        request_reply(loop, effect->a, (fb_error)effect->b, effect->c == 1, bytes);
+        break;
+    case FB_FX_NEED_START:
+        incarnation_ended(loop, (fb_error)effect->b);
+        break;
+    case FB_FX_LOG:
+        tell(loop, (fb_loop_event){.what = FB_LOOP_LOG, .level = (fb_log_level)effect->a},
+             (const char *)bytes.p, bytes.len);
+        break;
+    case FB_FX_METRIC:
+        if (effect->a < FB_METRICS) loop->metrics[effect->a] += effect->b;
+        break;
+    case FB_FX_OBSERVE:
+        break;
+    case FB_FX_FRAME: /* this driver opens no external carrier, so no link of one exists */
+        FB_ASSERT(effect->kind != FB_FX_FRAME);
+        break;
+    }
+}
+
+/* Steps. */
+
+static void deadline_due(uv_timer_t *timer);
+
+static void deadline_set(fb_loop *loop)
+{
+    uint64_t deadline = loop->started && !loop->closing ? fb_node_deadline(loop->node) : FB_NEVER;
+    if (deadline == loop->deadline_ns && uv_is_active((uv_handle_t *)&loop->deadline)) return;
+    loop->deadline_ns = deadline;
+    if (deadline == FB_NEVER) {
+        uv_timer_stop(&loop->deadline);
+        return;
+    }
+    uint64_t now = fb_clock_mono_ns();
+    /* Rounded up, so that one wake-up is enough. */
+    uint64_t ms = deadline > now ? (deadline - now + 999999) / 1000000 : 0;
+    uv_update_time(loop->uv);
+    uv_timer_start(&loop->deadline, deadline_due, ms, 0);
+}
+
+/* One step and its effects; returns how many of the event's bytes were taken. */
+static size_t step_one(fb_loop *loop, fb_event event)
+{
+    if (!loop->started) {
+        /* Until START nothing else is looked at; whoever asks is told to try again. */
+        if (event.kind == FB_EV_REQUEST) {
+            request_reply(loop, event.a, FB_ERR_AGAIN, false, (fb_span){NULL, 0});
+        }
+        return event.len;
+    }
+    FB_ASSERT(!loop->stepping);
+    loop->stepping = true;
+    event.mono_ns = fb_clock_mono_ns();
+    event.wall_us = fb_clock_wall_us();
+    fb_status status = fb_node_step(loop->node, &event, &loop->effects);
+    if (status != FB_OK) {
+        fprintf(stderr, "event %u: %s\n", event.kind, fb_error_text(status));
+        FB_ASSERT(status == FB_OK);
+    }
+    size_t taken = event.kind == FB_EV_LINK_BYTES ? loop->effects.consumed : event.len;
+    const fb_effect *effect = NULL;
+    while ((effect = fb_effects_next(&loop->effects, effect)) != NULL) {
+        effect_carry_out(loop, effect);
+    }
+    loop->stepping = false;
+    return taken;
+}
+
+/* What came up meanwhile, in order. Only the outermost call works the list off. */
+static void later_run(fb_loop *loop)
+{
+    if (loop->draining) return;
+    loop->draining = true;
+    while (loop->later != NULL) {
+        deferred *d = loop->later;
+        loop->later = d->next;
+        if (loop->later == NULL) loop->later_end = &loop->later;
+        if (d->resume) {
+            fb_carrier_resume(loop->carrier, d->event.a);
+        } else {
+            step_one(loop, d->event);
+        }
+        free(d);
+    }
+    loop->draining = false;
+    deadline_set(loop);
+    loop_drained(loop);
+}
+
+static size_t loop_step(fb_loop *loop, fb_event event)
+{
+    size_t taken = step_one(loop, event);
+    later_run(loop);
+    return taken;
+}
+
+/* For events that may come from within a step: they wait for their turn. */
+static void loop_feed(fb_loop *loop, const fb_event *event)
+{
+    deferred *d = calloc(1, sizeof *d + event->len);
+    FB_ASSERT(d != NULL);
+    d->event = *event;
+    d->event.bytes = d->bytes;
+    if (event->len != 0) memcpy(d->bytes, event->bytes, event->len);
+    *loop->later_end = d;
+    loop->later_end = &d->next;
+    if (!loop->stepping && !loop->draining) uv_async_send(&loop->wake);
+}
+
+static void deadline_due(uv_timer_t *timer)
+{
+    loop_step(timer->data, (fb_event){.kind = FB_EV_TICK});
+}
+
+/* The store. */
+
+static void store_notify(void *user)
+{
+    uv_async_send(&((fb_loop *)user)->wake);
+}
+
+static void store_complain(fb_loop *loop, const fb_lmdb_completion *c)
+{
+    tell(loop, (fb_loop_event){.what = FB_LOOP_STORE, .error = c->error}, c->detail,
+         strlen(c->detail));
+}
+
+static void store_completed(fb_loop *loop, const fb_lmdb_completion *c)
+{
+    if (c->error != FB_OK) store_complain(loop, c);
+    switch (c->kind) {
+    case FB_LMDB_BEGUN:
+        if (c->incarnation != loop->beginning) break;
+        if (c->error != FB_OK) {
+            loop->beginning = 0;
+            incarnation_later(loop);
+        } else {
+            incarnation_start(loop);
+        }
+        break;
+    case FB_LMDB_READ:
+        loop_step(loop, (fb_event){.kind = FB_EV_READ_DONE,
+                                   .len = (uint32_t)c->len,
+                                   .a = c->operation,
+                                   .b = c->w,
+                                   .c = c->error,
+                                   .bytes = c->bytes});
+        break;
+    case FB_LMDB_WRITE:
+        if (c->error == FB_OK) loop->restart_ms = FB_LOOP_RESTART_MIN_MS;
+        loop_step(
+            loop,
+            (fb_event){.kind = FB_EV_WRITE_DONE, .a = c->incarnation, .b = c->w, .c = c->error});
+        break;
+    }
+}
+
+static void woken(uv_async_t *async)
+{
+    fb_loop *loop = async->data;
+    fb_lmdb_completion *c;
+    while (loop->store != NULL && (c = fb_lmdb_take(loop->store)) != NULL) {
+        store_completed(loop, c);
+        fb_lmdb_completion_free(c);
+    }
+    later_run(loop);
+}
+
+/* The carrier. */
+
+static void on_dialled(void *user, uint64_t dial, uint64_t link, fb_error error)
+{
+    fb_loop *loop = user;
+    dialling **at = &loop->dials;
+    while (*at != NULL && (*at)->dial != dial) at = &(*at)->next;
+    if (*at != NULL) {
+        dialling *d = *at;
+        *at = d->next;
+        tell(loop, (fb_loop_event){.what = FB_LOOP_DIALLED, .link = link, .error = error},
+             d->address, d->len);
+        free(d);
+    }
+    loop_step(loop, (fb_event){.kind = FB_EV_DIAL_RESULT, .a = dial, .b = link, .c = error});
+}
+
+static void on_opened(void *user, uint64_t link, const char *host)
+{
+    fb_loop *loop = user;
+    tell(loop, (fb_loop_event){.what = FB_LOOP_OPENED, .link = link}, host, strlen(host));
+    loop_step(loop, (fb_event){.kind = FB_EV_LINK_OPENED,
+                               .len = (uint32_t)strlen(host),
+                               .a = link,
+                               .bytes = (const uint8_t *)host});
+}
+
+static size_t on_bytes(void *user, uint64_t link, const uint8_t *bytes, size_t len)
+{
+    return loop_step(
+        user,
+        (fb_event){.kind = FB_EV_LINK_BYTES, .len = (uint32_t)len, .a = link, .bytes = bytes});
+}
+
+static void on_writable(void *user, uint64_t link, uint64_t bytes)
+{
+    loop_step(user, (fb_event){.kind = FB_EV_LINK_WRITABLE, .a = link, .b = bytes});
+}
+
+static void on_closed(void *user, uint64_t link, fb_error error)
+{
+    fb_loop *loop = user;
+    tell(loop, (fb_loop_event){.what = FB_LOOP_CLOSED, .link = link, .error = error}, "", 0);
+    loop_step(loop, (fb_event){.kind = FB_EV_LINK_CLOSED, .a = link, .b = error});
+}
+
+/* Opening. */
+
+static void *node_allocate(void *user, size_t bytes)
+{
+    (void)user;
+    /* Untouched pages of a large block cost no memory. */
+    return calloc(1, bytes);
+}
+
+static void node_release(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    (void)bytes;
+    free(memory);
+}
+
+static void loop_free(fb_loop *loop)
+{
+    fb_node_destroy(loop->node);
+    for (uint32_t i = 0; i < REQUEST_BUCKETS; i++) {
+        while (loop->requests[i] != NULL) request_remove(loop, &loop->requests[i]);
+    }
+    while (loop->later != NULL) {
+        deferred *next = loop->later->next;
+        free(loop->later);
+        loop->later = next;
+    }
+    while (loop->dials != NULL) {
+        dialling *next = loop->dials->next;
+        free(loop->dials);
+        loop->dials = next;
+    }
+    free(loop->effects.memory);
+    free(loop);
+}
+
+static fb_status loop_parts(fb_loop *loop, char *why, size_t why_len)
+{
+    fb_options *node = &loop->options.node;
+    node->allocator = (fb_allocator){NULL, node_allocate, node_release};
+    fb_lmdb_options store = loop->options.store;
+    store.notify = store_notify;
+    store.user = loop;
+    FB_TRY(fb_lmdb_open(&store, &loop->store, why, why_len));
+    fb_status status = fb_node_create(node, &loop->node);
+    if (status == FB_OK) {
+        loop->effects.capacity = fb_effects_bytes_min(node);
+        loop->effects.memory = calloc(1, loop->effects.capacity);
+        if (loop->effects.memory == NULL) status = FB_ERR_NO_MEMORY;
+    }
+    if (status == FB_OK) {
+        fb_carrier_handlers handlers = {loop,     on_dialled,  on_opened,
+                                        on_bytes, on_writable, on_closed};
+        status = fb_carrier_create(loop->uv, &handlers, node->sizes.links, &loop->carrier);
+    }
+    if (status != FB_OK) snprintf(why, why_len, "the node: %s", fb_error_text(status));
+    return status;
+}
+
+fb_status fb_loop_open(const fb_loop_options *options, fb_loop **out, char *why, size_t why_len)
+{
+    *out = NULL;
+    fb_loop *loop = calloc(1, sizeof *loop);
+    if (loop == NULL) return FB_ERR_NO_MEMORY;
+    loop->options = *options;
+    loop->uv = options->uv;
+    loop->later_end = &loop->later;
+    loop->restart_ms = FB_LOOP_RESTART_MIN_MS;
+    loop->deadline_ns = FB_NEVER;
+    /* The store's thread may wake the loop as soon as it runs. */
+    uv_async_init(loop->uv, &loop->wake, woken);
+    uv_timer_init(loop->uv, &loop->deadline);
+    uv_timer_init(loop->uv, &loop->restart);
+    loop->wake.data = loop->deadline.data = loop->restart.data = loop;
+    loop->handles = 3;
+    fb_status status = loop_parts(loop, why, why_len);
+    if (status != FB_OK) {
+        fb_loop_stop(loop, NULL, NULL);
+        return status;
+    }
+    fb_carrier_hold(loop->carrier, true);
+    incarnation_begin(loop);
+    *out = loop;
+    return FB_OK;
+}
+
+fb_status fb_loop_listen(fb_loop *loop, const char *address, char *bound, size_t bound_len,
+                         char *why, size_t why_len)
+{
+    return fb_carrier_listen(loop->carrier, address, bound, bound_len, why, why_len);
+}
+
+/* Stopping: drain, then the carrier, then the handles, then the store and the node. */
+
+static void handle_closed(uv_handle_t *handle)
+{
+    fb_loop *loop = handle->data;
+    if (--loop->handles > 0) return;
+    void (*stopped)(void *user) = loop->stopped;
+    void *user = loop->stopped_user;
+    loop_free(loop);
+    if (stopped != NULL) stopped(user);
+}
+
+static void carrier_gone(void *user)
+{
+    fb_loop *loop = user;
+    loop->carrier = NULL;
+    /* What was given to the store is applied; its thread wakes nobody any more. */
+    fb_lmdb_close(loop->store);
+    loop->store = NULL;
+    uv_close((uv_handle_t *)&loop->wake, handle_closed);
+    uv_close((uv_handle_t *)&loop->deadline, handle_closed);
+    uv_close((uv_handle_t *)&loop->restart, handle_closed);
+}
+
+static void loop_end(fb_loop *loop)
+{
+    if (loop->closing) return;
+    loop->closing = true;
+    loop->started = false;
+    uv_timer_stop(&loop->restart);
+    uv_timer_stop(&loop->deadline);
+    if (loop->carrier != NULL) {
+        fb_carrier_stop(loop->carrier, carrier_gone, loop);
+    } else {
+        carrier_gone(loop);
+    }
+}
+
+static void drain_over(uv_timer_t *timer)
+{
+    loop_end(timer->data);
+}
+
+static void loop_drained(fb_loop *loop)
+{
+    if (!loop->stopping || loop->closing || loop->stepping || loop->draining) return;
+    if (loop->started) {
+        for (uint32_t i = 0; i < REQUEST_BUCKETS; i++) {
+            for (open_request *r = loop->requests[i]; r != NULL; r = r->next) {
+                if (!r->streams) return;
+            }
+        }
+    }
+    loop_end(loop);
+}
+
+void fb_loop_stop(fb_loop *loop, void (*stopped)(void *user), void *user)
+{
+    loop->stopping = true;
+    loop->stopped = stopped;
+    loop->stopped_user = user;
+    if (loop->carrier != NULL) fb_carrier_hold(loop->carrier, true);
+    uv_timer_start(&loop->restart, drain_over, FB_LOOP_DRAIN_MS, 0);
+    loop_drained(loop);
+}
+
+void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out)
+{
+    *out = (fb_loop_stats){
+        .started = loop->started,
+        .running = loop->started && fb_node_is_running(loop->node),
+        .incarnation = loop->incarnation,
+        .starts = loop->starts,
+        .links = loop->carrier != NULL ? fb_carrier_links(loop->carrier) : 0,
+        .requests = loop->request_count,
+        .node_bytes = fb_node_bytes(loop->node),
+        .last_end = loop->last_end,
+    };
+    memcpy(out->metrics, loop->metrics, sizeof out->metrics);
+    if (loop->store != NULL) fb_lmdb_stats_get(loop->store, &out->store);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/space/statement.h"
+
+#include "protocol/base/hash.h"
+#include "protocol/base/hex.h"
+
+#define TEXT(literal)                                                                              \
+    {                                                                                              \
+        (const uint8_t *)(literal), sizeof(literal) - 1                                            \
+    }
+
+enum field {
+    FIELD_STATEMENT,
+    FIELD_KEY,
+    FIELD_STATUS,
+    FIELD_ROLE,
+    FIELD_NAME,
+    FIELD_ADDRESS,
+    FIELDS
+};
+
+static const fb_span field_names[FIELDS] = {
+    [FIELD_STATEMENT] = TEXT("statement"), [FIELD_KEY] = TEXT("key"),
+    [FIELD_STATUS] = TEXT("status"),       [FIELD_ROLE] = TEXT("role"),
+    [FIELD_NAME] = TEXT("name"),           [FIELD_ADDRESS] = TEXT("address"),
+};
+
+/* What each kind is called, its record's label, and the fields it has besides `statement`. */
+static const struct kind {
+    fb_span value;
+    const char *label;
+    uint8_t fields;
+} kinds[] = {
+    [FB_STATEMENT_SPACE] = {TEXT("\"space\""), NULL, 1u << FIELD_KEY | 1u << FIELD_NAME},
+    [FB_STATEMENT_MEMBER] = {TEXT("\"member\""), "faberio-member-v1",
+                             1u << FIELD_KEY | 1u << FIELD_STATUS | 1u << FIELD_ROLE},
+    [FB_STATEMENT_ADDRESS] = {TEXT("\"address\""), "faberio-address-v1",
+                              1u << FIELD_KEY | 1u << FIELD_ADDRESS},
+};
+
+static const fb_span status_approved = TEXT("\"approved\"");
+
+static const fb_span role_values[] = {
+    [FB_ROLE_ADMIN] = TEXT("\"admin\""),
+    [FB_ROLE_WRITER] = TEXT("\"writer\""),
+    [FB_ROLE_READER] = TEXT("\"reader\""),
+};
+
+#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
+#define ROLE_COUNT (sizeof role_values / sizeof role_values[0])
+
+/* Quotes a text without control characters: only two characters need an escape. */
+static fb_span quote(fb_span text, uint8_t *out)
+{
+    size_t n = 0;
+    out[n++] = '"';
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] == '"' || text.p[i] == '\\') out[n++] = '\\';
+        out[n++] = text.p[i];
+    }
+    out[n++] = '"';
+    return fb_span_of(out, n);
+}
+
+/* Bytes of the UTF-8 character at the start of s, 0 when there is none: shortest forms only, no
+ * surrogates, nothing above U+10FFFF. */
+static size_t utf8_len(fb_span s)
+{
+    uint8_t a = s.p[0];
+    if (a < 0x80) return 1;
+    size_t n = a >= 0xc2 && a < 0xe0   ? 2
+               : a >= 0xe0 && a < 0xf0 ? 3
+               : a >= 0xf0 && a < 0xf5 ? 4
+                                       : 0;
+    if (n == 0 || n > s.len) return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((s.p[i] & 0xc0) != 0x80) return 0;
+    }
+    uint8_t b = s.p[1];
+    bool wrong = (a == 0xe0 && b < 0xa0) || (a == 0xed && b >= 0xa0) || (a == 0xf0 && b < 0x90) ||
+                 (a == 0xf4 && b >= 0x90);
+    return wrong ? 0 : n;
+}
+
+/* Control characters of ASCII and of Latin-1 (two bytes in UTF-8): a terminal may obey both. */
+static bool has_control(fb_span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.p[i];
+        if (c < 0x20 || c == 0x7f) return true;
+        if (c == 0xc2 && i + 1 < text.len && text.p[i + 1] < 0xa0) return true;
+    }
+    return false;
+}
+
+bool fb_name_is_valid(fb_span name)
+{
+    if (name.len == 0 || name.len > FB_SPACE_NAME_BYTES_MAX || has_control(name)) return false;
+    size_t at = 0;
+    while (at < name.len) {
+        size_t n = utf8_len(fb_span_of(name.p + at, name.len - at));
+        if (n == 0) return false;
+        at += n;
+    }
+    return true;
+}
+
+bool fb_address_is_valid(fb_span address)
+{
+    if (address.len == 0 || address.len > FB_ADDRESS_BYTES_MAX) return false;
+    for (size_t i = 0; i < address.len; i++) {
+        uint8_t c = address.p[i];
+        if (c <= ' ' || c > '~' || c == '"' || c == '\\') return false;
+    }
+    return true;
+}
+
+fb_id fb_statement_record(fb_id space, fb_statement_kind kind, const fb_b32 *key)
+{
+    if (kind == FB_STATEMENT_SPACE) return space;
+    const fb_span parts[] = {
+        /* with the zero byte that ends a label */
+        fb_span_of(kinds[kind].label, strlen(kinds[kind].label) + 1),
+        fb_span_of(space.b, sizeof space.b),
+        fb_span_of(key->b, sizeof key->b),
+    };
+    uint8_t hash[16];
+    fb_blake3(parts, sizeof parts / sizeof parts[0], hash, sizeof hash);
+
+    /* 12 bits to rand_a, the next 62 to rand_b (DESIGN 3.1, area ids). */
+    uint64_t high = 0;
+    uint64_t low = 0;
+    for (size_t i = 0; i < 8; i++) {
+        high = high << 8 | hash[i];
+        low = low << 8 | hash[8 + i];
+    }
+    fb_id id = space;
+    id.b[6] = (uint8_t)(0x70 | high >> 60);
+    id.b[7] = (uint8_t)(high >> 52);
+    uint64_t rand_b = (high << 12 | low >> 52) >> 2;
+    fb_store_be(id.b + 8, UINT64_C(2) << 62 | rand_b, 8);
+    return id;
+}
+
+static void add(fb_statement_fields *out, enum field field, fb_span value)
+{
+    out->field[out->count++] = (fb_field_write){field_names[field], false, value};
+}
+
+void fb_statement_encode(const fb_statement *statement, fb_statement_fields *out)
+{
+    out->count = 0;
+    add(out, FIELD_STATEMENT, kinds[statement->kind].value);
+    out->key[0] = '"';
+    fb_hex_format(statement->key.b, sizeof statement->key.b, (char *)out->key + 1);
+    out->key[65] = '"';
+    add(out, FIELD_KEY, fb_span_of(out->key, sizeof out->key));
+    if (statement->kind == FB_STATEMENT_MEMBER) {
+        add(out, FIELD_STATUS, status_approved);
+        add(out, FIELD_ROLE, role_values[statement->role]);
+        return;
+    }
+    fb_span text = quote(fb_span_of(statement->text, statement->text_len), out->text);
+    add(out, statement->kind == FB_STATEMENT_SPACE ? FIELD_NAME : FIELD_ADDRESS, text);
+}
+
+static bool is_string(fb_span value)
+{
+    return value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"';
+}
+
+/* The text of a string value in the one spelling that `quote` makes: what is signed has no second
+ * spelling. */
+static bool read_text(fb_span value, fb_statement *out)
+{
+    if (!is_string(value)) return false;
+    size_t n = 0;
+    for (size_t i = 1; i + 1 < value.len; i++) {
+        uint8_t c = value.p[i];
+        if (c == '"') return false;
+        if (c == '\\') {
+            c = value.p[++i];
+            if (i + 1 == value.len || (c != '"' && c != '\\')) return false;
+        }
+        if (n == sizeof out->text) return false;
+        out->text[n++] = c;
+    }
+    out->text_len = (uint8_t)n;
+    return true;
+}
+
+static bool read_key(fb_span value, fb_b32 *out)
+{
+    return value.len == 66 && value.p[0] == '"' && value.p[65] == '"' &&
+           fb_hex_parse(fb_span_of(value.p + 1, 64), out->b, sizeof out->b);
+}
+
+static fb_status read_member(const fb_span value[FIELDS], fb_statement *out)
+{
+    if (!is_string(value[FIELD_STATUS]) || !is_string(value[FIELD_ROLE])) {
+        return FB_ERR_STATEMENT;
+    }
+    if (!fb_span_equal(value[FIELD_STATUS], status_approved)) return FB_ERR_UNSUPPORTED;
+    out->status = FB_MEMBER_APPROVED;
+    for (uint32_t role = FB_ROLE_ADMIN; role < ROLE_COUNT; role++) {
+        if (fb_span_equal(value[FIELD_ROLE], role_values[role])) {
+            out->role = (fb_role)role;
+            return FB_OK;
+        }
+    }
+    return FB_ERR_UNSUPPORTED;
+}
+
+fb_status fb_statement_decode(const fb_field_write *fields, uint32_t count, fb_statement *out)
+{
+    fb_span value[FIELDS] = {{NULL, 0}};
+    uint32_t seen = 0;
+    bool unknown = false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t field = 0;
+        while (field < FIELDS && !fb_span_equal(fields[i].name, field_names[field])) field++;
+        if (field == FIELDS || fields[i].unset) {
+            unknown = true;
+            continue;
+        }
+        if ((seen >> field & 1u) != 0) return FB_ERR_STATEMENT;
+        seen |= 1u << field;
+        value[field] = fields[i].value;
+    }
+    if (unknown) return FB_ERR_UNSUPPORTED;
+    if (!is_string(value[FIELD_STATEMENT])) return FB_ERR_STATEMENT;
+
+    uint32_t kind = FB_STATEMENT_SPACE;
+    while (kind < KIND_COUNT && !fb_span_equal(value[FIELD_STATEMENT], kinds[kind].value)) kind++;
+    if (kind == KIND_COUNT) return FB_ERR_UNSUPPORTED;
+    if (seen != (kinds[kind].fields | 1u << FIELD_STATEMENT)) return FB_ERR_STATEMENT;
+
+    fb_statement statement;
+    memset(&statement, 0, sizeof statement);
+    statement.kind = (fb_statement_kind)kind;
+    if (!read_key(value[FIELD_KEY], &statement.key)) return FB_ERR_STATEMENT;
+    if (kind == FB_STATEMENT_MEMBER) {
+        FB_TRY(read_member(value, &statement));
+    } else {
+        if (!read_text(value[kind == FB_STATEMENT_SPACE ? FIELD_NAME : FIELD_ADDRESS],
+                       &statement)) {
+            return FB_ERR_STATEMENT;
+        }
+        fb_span text = fb_span_of(statement.text, statement.text_len);
+        bool valid =
+            kind == FB_STATEMENT_SPACE ? fb_name_is_valid(text) : fb_address_is_valid(text);
+        if (!valid) return FB_ERR_STATEMENT;
+    }
+    *out = statement;
+    return FB_OK;
+}

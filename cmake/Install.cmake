@@ -8,8 +8,14 @@ install(TARGETS faberio_core EXPORT faberio ARCHIVE DESTINATION ${CMAKE_INSTALL_
 if(FB_BLAKE3_FROM_SOURCE)
   install(TARGETS fb_blake3 EXPORT faberio ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(DIRECTORY protocol DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faberio
-  FILES_MATCHING PATTERN "*.h")
+# What a driver needs; the planes' headers and core/internal.h are not part of the contract.
+set(include ${CMAKE_INSTALL_INCLUDEDIR}/faberio/protocol)
+install(DIRECTORY protocol/base DESTINATION ${include} FILES_MATCHING PATTERN "*.h")
+install(FILES protocol/core/effect.h protocol/core/event.h protocol/core/node.h
+  protocol/core/observe.h protocol/core/options.h protocol/core/provider.h protocol/core/request.h
+  DESTINATION ${include}/core)
+install(FILES protocol/store/readset.h protocol/store/writeset.h protocol/store/keys.h
+  DESTINATION ${include}/store)
 install(EXPORT faberio NAMESPACE faberio:: FILE faberio-targets.cmake
   DESTINATION ${FB_PACKAGE_DIR})
 configure_package_config_file(cmake/faberio-config.cmake.in

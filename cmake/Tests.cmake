@@ -55,3 +55,11 @@ add_test(NAME tidy_rules COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/
 add_test(NAME tidy_selftest COMMAND Python3::Interpreter
   ${CMAKE_SOURCE_DIR}/tests/tidy/selftest.py)
 set_tests_properties(tidy_rules tidy_selftest PROPERTIES LABELS tidy TIMEOUT 120)
+
+# The install tree is used by a project that sees nothing else.
+if(FB_PLAIN_OBJECTS)
+  add_test(NAME consumer COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR}
+    -DWORK=${CMAKE_BINARY_DIR}/consumer -DGENERATOR=${CMAKE_GENERATOR}
+    -DCOMPILER=${CMAKE_C_COMPILER} -P ${CMAKE_SOURCE_DIR}/tests/consumer/run.cmake)
+  set_tests_properties(consumer PROPERTIES LABELS consumer TIMEOUT 120)
+endif()

@@ -66,10 +66,11 @@ def document_path(tree):
                 continue
             for match in _SPAN.finditer(line):
                 name = match.group(1).split()[0] if match.group(1).strip() else ""
-                if not _PATH.match(name):
+                if not _PATH.match(name) or "NAME" in name:
                     continue
-                alternatives = _expand(name)
-                for one in alternatives:
+                if not tree.exists(name.split("/")[0]):
+                    continue  # a part that is still to come
+                for one in _expand(name):
                     if not glob.glob(str(tree.root / one)):
                         yield Finding(path, number, f"{one} does not exist")
 

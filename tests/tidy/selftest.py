@@ -111,9 +111,10 @@ SAMPLES = {
         {"README.md": "`protocol/a.c` `protocol/*.c` `protocol/a.{c,h}` `other/x` `a->b`\n"
                       "<!-- paths: later -->\n`protocol/map`\n<!-- paths: now -->\n",
          "protocol/a.c": "", "protocol/a.h": ""},
-        [({"docs/a.md": "\n`protocol/b.c`\n"}, "docs/a.md", 2),
-         ({"docs/a.md": "`sim/*.def`\n"}, "docs/a.md", 1),
-         ({"docs/a.md": "<!-- paths: later -->\n<!-- paths: now -->\n`io/x.c`\n"},
+        [({"docs/a.md": "\n`protocol/b.c`\n", "protocol/a.c": ""}, "docs/a.md", 2),
+         ({"docs/a.md": "`sim/*.def`\n", "sim/a.c": ""}, "docs/a.md", 1),
+         ({"docs/a.md": "<!-- paths: later -->\n<!-- paths: now -->\n`io/x.c`\n",
+           "io/a.c": ""},
           "docs/a.md", 3)]),
     doc_rules.document_command: (
         {"dev": "  run   shows it\n", "README.md": "`./dev run`\n"},

@@ -253,7 +253,7 @@ _DEFINES = re.compile(r"^[A-Za-z_].*?\b(\w+)\(", re.MULTILINE)
 
 def assertion_alone(tree):
     """fb_assert_failed is defined alone in its file, so that a program links exactly one."""
-    for path in tree.under("protocol", "sim", "io", "runtime", "tests", suffixes=(".c",)):
+    for path in tree.under("protocol", "sim", "io", "runtime", "tests/unit", suffixes=(".c",)):
         code = code_of(tree.text(path))
         if not re.search(r"\bfb_assert_failed\([^;{]*\)\s*\{", code):
             continue

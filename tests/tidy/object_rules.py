@@ -19,15 +19,15 @@ IMPORTS = re.compile(
 
 
 def _run(*command):
-    """LTO objects carry machine code too; without the plugin the tools read that."""
     done = subprocess.run(command, capture_output=True, text=True, check=True,
                           env={**os.environ, "LC_ALL": "C"})
     return done.stdout
 
 
 def _symbols(archive):
-    """(kind, name) of nm, of machine code."""
-    for line in _run("nm", "--no-demangle", str(archive)).splitlines():
+    """(kind, name) of nm. Objects for link-time optimisation carry machine code as well; without
+    the plugin nm reads that."""
+    for line in _run("nm", "--plugin=/dev/null", "--no-demangle", str(archive)).splitlines():
         match = re.match(r"^(?:[0-9a-f]+)?\s+([A-Za-z?])\s+(\S+)$", line)
         if match:
             yield match.groups()

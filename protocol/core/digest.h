@@ -22,6 +22,7 @@ typedef enum fb_digest_tag {
     FB_DIGEST_MEMBER,
     FB_DIGEST_INVITE,
     FB_DIGEST_APPLICATION,
+    FB_DIGEST_SHOWN, /* space: what the ends of a link have to show each other */
     FB_DIGEST_ADDRESS,
     FB_DIGEST_LINK,
     FB_DIGEST_SENDER,   /* messaging: what is remembered of a sender, its counters and floor */

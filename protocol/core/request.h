@@ -32,15 +32,16 @@ typedef enum fb_verb {
     /* space id, u32 uses (0: one), u64 seconds valid (0: a day), span16 address where this node can
      * be dialled -> span16 invite (bytes with the secret; people see them as text) */
     FB_VERB_SPACE_INVITE = 12,
-    /* span16 invite -> space id, u8 status (1 approved, 2 pending): once an approved member has
-     * taken the request */
+    /* span16 invite, then nothing or span16 address where this node can be dialled -> space id, u8
+     * status (1 approved, 2 pending): once an approved member has taken the request. FB_ERR_INVITE:
+     * expired by this node's clock, or no invite. Asked again it goes on with what there is. */
     FB_VERB_SPACE_JOIN = 13,
     /* space id -> u16 count, each: node id, public key, u8 status (1 approved, 2 pending,
      * 3 revoked), u8 role (1 admin, 2 writer, 3 reader) */
     FB_VERB_SPACE_MEMBERS = 14,
     /* space id, node id, u8 role -> nothing; FB_ERR_NOT_ASKED for a node that has not asked */
     FB_VERB_SPACE_APPROVE = 15,
-    /* space id, node id, u8 role -> nothing */
+    /* space id, node id, u8 role -> nothing; FB_ERR_UNSUPPORTED for a lesser role than it has */
     FB_VERB_SPACE_ROLE = 16,
 
     /* span16 name -> u64 principal, 32 bytes of token; FB_ERR_EXISTS */

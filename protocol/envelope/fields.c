@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/envelope/fields.h"
+
+#include "protocol/base/uuid.h"
+
+#define TOPIC_PREFIX "platform.replication."
+
+static const char *const field_names[FB_ENVELOPE_FIELDS + 1] = {
+    "",
+    "id",
+    "information_space_id",
+    "source_node_id",
+    "delivery_mode",
+    "target",
+    "message_type",
+    "payload",
+    "timestamp",
+    "correlation_id",
+    "signature",
+};
+
+static const char *const type_names[] = {
+    "",
+    "platform.replication.sync",
+    "platform.replication.changed",
+    "platform.replication.conflict",
+};
+
+static const char *const topic_names[] = {
+    "",
+    TOPIC_PREFIX "database",
+    TOPIC_PREFIX "file",
+    TOPIC_PREFIX "state",
+};
+
+const char *fb_envelope_field_name(fb_envelope_field field)
+{
+    return (unsigned)field <= FB_ENVELOPE_FIELDS ? field_names[field] : "";
+}
+
+const char *fb_message_type_name(fb_message_type type)
+{
+    return (unsigned)type <= FB_TYPE_CONFLICT ? type_names[type] : "";
+}
+
+/* The names have different lengths, so at most one is compared. */
+fb_message_type fb_message_type_of(fb_span name)
+{
+    for (int i = FB_TYPE_SYNC; i <= FB_TYPE_CONFLICT; i++) {
+        if (fb_span_equal(name, fb_span_text(type_names[i]))) return (fb_message_type)i;
+    }
+    return (fb_message_type)0;
+}
+
+const char *fb_topic_name(fb_topic topic)
+{
+    return (unsigned)topic <= FB_TOPIC_STATE ? topic_names[topic] : "";
+}
+
+fb_topic fb_topic_of(fb_span name)
+{
+    for (int i = FB_TOPIC_DATABASE; i <= FB_TOPIC_STATE; i++) {
+        if (fb_span_equal(name, fb_span_text(topic_names[i]))) return (fb_topic)i;
+    }
+    return FB_TOPIC_FOREIGN;
+}
+
+bool fb_topic_is_well_formed(fb_span name)
+{
+    const size_t prefix = sizeof TOPIC_PREFIX - 1;
+    if (name.len <= prefix || name.len > FB_TOPIC_BYTES_MAX) return false;
+    if (memcmp(name.p, TOPIC_PREFIX, prefix) != 0) return false;
+    for (size_t i = prefix; i < name.len; i++) {
+        uint8_t c = name.p[i];
+        bool letter = c >= 'a' && c <= 'z';
+        bool other = (c >= '0' && c <= '9') || c == '_';
+        if (!letter && (!other || i == prefix)) return false;
+    }
+    return true;
+}
+
+void fb_field_uuid(fb_decoding *d, fb_envelope_field field, const fb_id *id)
+{
+    if (id == NULL || !fb_uuid_is_v7(*id)) {
+        fb_decoding_refuse(d, FB_ERR_BAD_UUID, field, "not a UUID of version 7, variant 10");
+        return;
+    }
+    if (field == FB_ENVELOPE_ID) d->e->id = *id;
+    if (field == FB_ENVELOPE_SPACE) d->e->space = *id;
+    if (field == FB_ENVELOPE_CORRELATION) {
+        d->e->correlation = *id;
+        d->e->has_correlation = true;
+    }
+    fb_decoding_read(d, field);
+}
+
+void fb_field_source(fb_decoding *d, const fb_id *id)
+{
+    if (id == NULL) {
+        fb_decoding_refuse(d, FB_ERR_BAD_NODE_ID, FB_ENVELOPE_SOURCE, "not a node id");
+        return;
+    }
+    d->e->source = *id;
+    fb_decoding_read(d, FB_ENVELOPE_SOURCE);
+}
+
+void fb_field_mode(fb_decoding *d, unsigned mode)
+{
+    if (mode != FB_DELIVERY_UNICAST && mode != FB_DELIVERY_TOPIC) {
+        fb_decoding_refuse(d, FB_ERR_BAD_MODE, FB_ENVELOPE_MODE, "neither unicast nor topic");
+        return;
+    }
+    d->e->mode = (fb_delivery_mode)mode;
+    fb_decoding_read(d, FB_ENVELOPE_MODE);
+}
+
+void fb_field_target_node(fb_decoding *d, const fb_id *id)
+{
+    if (id == NULL) {
+        fb_decoding_refuse(d, FB_ERR_BAD_TARGET, FB_ENVELOPE_TARGET, "not a node id");
+        return;
+    }
+    d->e->target_node = *id;
+    fb_decoding_read(d, FB_ENVELOPE_TARGET);
+}
+
+void fb_field_target_topic(fb_decoding *d, fb_span name)
+{
+    if (!fb_topic_is_well_formed(name)) {
+        fb_decoding_refuse(d, FB_ERR_BAD_TARGET, FB_ENVELOPE_TARGET,
+                           "not a topic platform.replication.<name> of at most 128 bytes");
+        return;
+    }
+    d->e->topic = name;
+    fb_decoding_read(d, FB_ENVELOPE_TARGET);
+}
+
+void fb_field_type(fb_decoding *d, fb_span name)
+{
+    fb_message_type type = fb_message_type_of(name);
+    if (type == 0) {
+        fb_decoding_refuse(d, FB_ERR_BAD_TYPE, FB_ENVELOPE_TYPE,
+                           "not one of the draft's three types");
+        return;
+    }
+    d->e->type = type;
+    fb_decoding_read(d, FB_ENVELOPE_TYPE);
+}
+
+void fb_field_payload(fb_decoding *d, fb_span payload)
+{
+    const char *detail;
+    d->e->payload = payload;
+    fb_status status = fb_payload_check(payload, d->e->type, &d->e->facts, &detail);
+    if (status != FB_OK) {
+        fb_decoding_refuse(d, status, FB_ENVELOPE_PAYLOAD, detail);
+        return;
+    }
+    fb_decoding_read(d, FB_ENVELOPE_PAYLOAD);
+}
+
+void fb_field_timestamp(fb_decoding *d, bool in_form, uint64_t timestamp)
+{
+    if (!in_form || timestamp == 0 || timestamp > (uint64_t)FB_TIMESTAMP_MS_MAX) {
+        fb_decoding_refuse(d, FB_ERR_BAD_TIMESTAMP, FB_ENVELOPE_TIMESTAMP,
+                           "not a plain integer within 1..2^53-1");
+        return;
+    }
+    d->e->timestamp = timestamp;
+    fb_decoding_read(d, FB_ENVELOPE_TIMESTAMP);
+}
+
+fb_status fb_envelope_check(fb_envelope *e, fb_envelope_fault *fault)
+{
+    fb_decoding d = {e, {FB_OK, FB_ENVELOPE_NONE, "", 0}};
+    e->readable = 0;
+    fb_field_uuid(&d, FB_ENVELOPE_ID, &e->id);
+    fb_field_uuid(&d, FB_ENVELOPE_SPACE, &e->space);
+    fb_field_source(&d, &e->source);
+    fb_field_mode(&d, (unsigned)e->mode);
+    if (e->mode == FB_DELIVERY_UNICAST) fb_field_target_node(&d, &e->target_node);
+    if (e->mode == FB_DELIVERY_TOPIC) fb_field_target_topic(&d, e->topic);
+    fb_field_type(&d, fb_span_text(fb_message_type_name(e->type)));
+    fb_field_payload(&d, e->payload);
+    fb_field_timestamp(&d, true, e->timestamp);
+    if (e->has_correlation) fb_field_uuid(&d, FB_ENVELOPE_CORRELATION, &e->correlation);
+    fb_decoding_read(&d, FB_ENVELOPE_SIGNATURE);
+    return fb_decoding_end(&d, fault);
+}

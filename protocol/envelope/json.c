@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/envelope/json.h"
+
+#include "protocol/base/limits.h"
+#include "protocol/envelope/json_names.h"
+
+/* What a byte may be inside a string. */
+enum {
+    IN_PLAIN = 0, /* printable ASCII */
+    IN_QUOTE,
+    IN_ESCAPE,
+    IN_CONTROL,
+    IN_TWO,   /* leads two bytes */
+    IN_THREE, /* leads three */
+    IN_FOUR,
+    IN_BAD, /* never leads a character */
+};
+
+/* clang-format off */
+#define R4(x) x, x, x, x
+#define R16(x) R4(x), R4(x), R4(x), R4(x)
+static const uint8_t in_string[256] = {
+    R16(IN_CONTROL), R16(IN_CONTROL),
+    IN_PLAIN, IN_PLAIN, IN_QUOTE, IN_PLAIN, R4(IN_PLAIN), R4(IN_PLAIN), R4(IN_PLAIN),
+    R16(IN_PLAIN), R16(IN_PLAIN),
+    R4(IN_PLAIN), R4(IN_PLAIN), R4(IN_PLAIN), IN_ESCAPE, IN_PLAIN, IN_PLAIN, IN_PLAIN,
+    R16(IN_PLAIN), R16(IN_PLAIN),
+    R16(IN_BAD), R16(IN_BAD), R16(IN_BAD), R16(IN_BAD),
+    IN_BAD, IN_BAD, IN_TWO, IN_TWO, R4(IN_TWO), R4(IN_TWO), R4(IN_TWO),
+    R16(IN_TWO),
+    R16(IN_THREE),
+    R4(IN_FOUR), IN_FOUR, IN_BAD, IN_BAD, IN_BAD, R4(IN_BAD), R4(IN_BAD),
+};
+/* clang-format on */
+
+/* What an escape with one letter stands for; 0 for letters that are none. */
+static uint8_t short_escape(uint8_t letter)
+{
+    switch (letter) {
+    case '"':
+        return '"';
+    case '\\':
+        return '\\';
+    case '/':
+        return '/';
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    default:
+        return 0;
+    }
+}
+
+/* Hex digits of an escape may have either case. 16 or more: no digit. */
+/* clang-format off */
+static const uint8_t digit_value[256] = {
+    R16(16), R16(16), R16(16),
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 16, R4(16),
+    16, 10, 11, 12, 13, 14, 15, 16, R4(16), R4(16), R16(16),
+    16, 10, 11, 12, 13, 14, 15, 16, R4(16), R4(16), R16(16),
+    R16(16), R16(16), R16(16), R16(16), R16(16), R16(16), R16(16), R16(16),
+};
+/* clang-format on */
+
+/* The four digits after \u, or UINT32_MAX. */
+static inline uint32_t unit_at(const uint8_t *p)
+{
+    uint32_t a = digit_value[p[0]], b = digit_value[p[1]];
+    uint32_t c = digit_value[p[2]], d = digit_value[p[3]];
+    if ((a | b | c | d) > 15) return UINT32_MAX;
+    return a << 12 | b << 8 | c << 4 | d;
+}
+
+/* True when one of 8 bytes is not plain: above 0x7f, below 0x20, a quote or a backslash. May also
+ * be true for a plain byte next to such a one, never false for one that is not plain. */
+static inline bool word_has_special(uint64_t w)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t quote = w ^ ones * '"';
+    uint64_t slash = w ^ ones * '\\';
+    uint64_t hits = (w - ones * 0x20) | (quote - ones) | (slash - ones) | w;
+    return (hits & ones * 0x80) != 0;
+}
+
+typedef struct scan {
+    const uint8_t *p; /* the next byte */
+    const uint8_t *end;
+    fb_json_fault fault;
+} scan;
+
+static bool scan_fail(scan *s, const uint8_t *at, fb_json_fault fault)
+{
+    s->p = at;
+    s->fault = fault;
+    return false;
+}
+
+/* An escape; s->p is at the backslash, and after it on success. */
+static bool scan_escape(scan *s)
+{
+    const uint8_t *p = s->p;
+    size_t left = (size_t)(s->end - p);
+    if (left < 2) return scan_fail(s, s->end, FB_JSON_END);
+    if (p[1] != 'u') {
+        if (short_escape(p[1]) == 0) return scan_fail(s, p, FB_JSON_ESCAPE);
+        s->p = p + 2;
+        return true;
+    }
+    if (left < 6) return scan_fail(s, s->end, FB_JSON_END);
+    uint32_t unit = unit_at(p + 2);
+    if (unit == UINT32_MAX) return scan_fail(s, p, FB_JSON_ESCAPE);
+    if (unit == 0) return scan_fail(s, p, FB_JSON_NUL);
+    if (unit < 0xd800 || unit > 0xdfff) {
+        s->p = p + 6;
+        return true;
+    }
+    if (unit > 0xdbff || left < 12 || p[6] != '\\' || p[7] != 'u') {
+        return scan_fail(s, p, FB_JSON_SURROGATE);
+    }
+    uint32_t low = unit_at(p + 8);
+    if (low < 0xdc00 || low > 0xdfff) return scan_fail(s, p, FB_JSON_SURROGATE);
+    s->p = p + 12;
+    return true;
+}
+
+static inline bool is_tail(uint8_t c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+/* One character above U+007F by RFC 3629: shortest form, no surrogate, at most U+10FFFF. */
+static inline bool scan_utf8(scan *s, unsigned kind)
+{
+    const uint8_t *p = s->p;
+    size_t left = (size_t)(s->end - p);
+    switch (kind) {
+    case IN_TWO:
+        if (left < 2 || !is_tail(p[1])) break;
+        s->p = p + 2;
+        return true;
+    case IN_THREE:
+        if (left < 3 || !is_tail(p[1]) || !is_tail(p[2])) break;
+        if (p[0] == 0xe0 && p[1] < 0xa0) break;
+        if (p[0] == 0xed && p[1] > 0x9f) break;
+        s->p = p + 3;
+        return true;
+    case IN_FOUR:
+        if (left < 4 || !is_tail(p[1]) || !is_tail(p[2]) || !is_tail(p[3])) break;
+        if (p[0] == 0xf0 && p[1] < 0x90) break;
+        if (p[0] == 0xf4 && p[1] > 0x8f) break;
+        s->p = p + 4;
+        return true;
+    default:
+        break;
+    }
+    return scan_fail(s, p, FB_JSON_UTF8);
+}
+
+/* The rest of a string; s->p is after the opening quote, and after the closing one on success. */
+static bool scan_string(scan *s, bool *escaped)
+{
+    *escaped = false;
+    for (;;) {
+        while (s->end - s->p >= 8) {
+            uint64_t w;
+            memcpy(&w, s->p, 8);
+            if (word_has_special(w)) break;
+            s->p += 8;
+        }
+        /* Here a special byte is near or the end is: go byte by byte until one was handled. */
+        while (s->p < s->end && in_string[*s->p] == IN_PLAIN) s->p++;
+        for (;;) {
+            if (s->p == s->end) return scan_fail(s, s->end, FB_JSON_END);
+            unsigned kind = in_string[*s->p];
+            if (kind == IN_PLAIN) break;
+            if (kind == IN_QUOTE) {
+                s->p++;
+                return true;
+            }
+            if (kind == IN_ESCAPE) {
+                *escaped = true;
+                if (!scan_escape(s)) return false;
+            } else if (kind == IN_CONTROL) {
+                return scan_fail(s, s->p, *s->p == 0 ? FB_JSON_NUL : FB_JSON_CONTROL);
+            } else if (!scan_utf8(s, kind)) {
+                return false;
+            }
+        }
+    }
+}
+
+static inline bool is_digit(const scan *s)
+{
+    return s->p < s->end && *s->p >= '0' && *s->p <= '9';
+}
+
+static bool scan_digits(scan *s)
+{
+    if (!is_digit(s)) return scan_fail(s, s->p, s->p == s->end ? FB_JSON_END : FB_JSON_SYNTAX);
+    while (is_digit(s)) s->p++;
+    return true;
+}
+
+static bool scan_number(scan *s)
+{
+    if (*s->p == '-') s->p++;
+    if (s->p < s->end && *s->p == '0') {
+        s->p++;
+    } else if (!scan_digits(s)) {
+        return false;
+    }
+    if (s->p < s->end && *s->p == '.') {
+        s->p++;
+        if (!scan_digits(s)) return false;
+    }
+    if (s->p < s->end && (*s->p == 'e' || *s->p == 'E')) {
+        s->p++;
+        if (s->p < s->end && (*s->p == '+' || *s->p == '-')) s->p++;
+        if (!scan_digits(s)) return false;
+    }
+    return true;
+}
+
+static bool scan_word(scan *s, const char *word)
+{
+    for (; *word != '\0'; word++, s->p++) {
+        if (s->p == s->end) return scan_fail(s, s->end, FB_JSON_END);
+        if (*s->p != (uint8_t)*word) return scan_fail(s, s->p, FB_JSON_SYNTAX);
+    }
+    return true;
+}
+
+/* A value that is neither array nor object. */
+static bool scan_scalar(scan *s, bool *escaped)
+{
+    switch (*s->p) {
+    case '"':
+        s->p++;
+        return scan_string(s, escaped);
+    case 't':
+        return scan_word(s, "true");
+    case 'f':
+        return scan_word(s, "false");
+    case 'n':
+        return scan_word(s, "null");
+    default:
+        break;
+    }
+    if (*s->p == '-' || is_digit(s)) return scan_number(s);
+    return scan_fail(s, s->p, FB_JSON_SYNTAX);
+}
+
+static inline void skip_space(scan *s)
+{
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\n' || *s->p == '\r' || *s->p == '\t')) {
+        s->p++;
+    }
+}
+
+/* Skips white space and says whether a byte is left. */
+static inline bool more(scan *s)
+{
+    skip_space(s);
+    return s->p < s->end ? true : scan_fail(s, s->end, FB_JSON_END);
+}
+
+static fb_json_member *watched_by(fb_json_member *watch, size_t watched, fb_span name, bool escaped)
+{
+    for (size_t i = 0; i < watched; i++) {
+        if (escaped ? fb_json_name_is(name, watch[i].name) : fb_span_equal(name, watch[i].name)) {
+            return &watch[i];
+        }
+    }
+    return NULL;
+}
+
+typedef struct walk {
+    scan s;
+    const fb_json_rules *rules;
+    fb_json_member *watch;
+    size_t watched;
+    const uint8_t *text;
+    uint32_t depth;
+    bool is_object[FB_JSON_DEPTH_MAX + 1];
+    uint32_t first_name[FB_JSON_DEPTH_MAX + 1]; /* where the names of that object start */
+    uint32_t members[FB_JSON_DEPTH_MAX + 1];
+    fb_json_member *member; /* the watched member of the outermost object that is being read */
+    fb_json_names names;
+} walk;
+
+static bool walk_open(walk *w, bool object)
+{
+    if (w->depth == w->rules->depth_max) return scan_fail(&w->s, w->s.p, FB_JSON_DEPTH);
+    w->depth++;
+    w->is_object[w->depth] = object;
+    w->first_name[w->depth] = w->names.count;
+    w->members[w->depth] = 0;
+    w->s.p++;
+    return true;
+}
+
+/* s->p is at the closing bracket. */
+static bool walk_close(walk *w)
+{
+    if (w->is_object[w->depth]) {
+        uint32_t first = w->first_name[w->depth];
+        uint32_t twice = fb_json_names_close(&w->names, first);
+        if (twice != FB_NONE) return scan_fail(&w->s, w->text + twice, FB_JSON_DUPLICATE);
+    }
+    w->depth--;
+    w->s.p++;
+    return true;
+}
+
+/* A member's name and its colon; s->p is at the name. */
+static bool walk_name(walk *w)
+{
+    scan *s = &w->s;
+    const uint8_t *start = s->p;
+    if (*start != '"') return scan_fail(s, start, FB_JSON_SYNTAX);
+    if (++w->members[w->depth] > w->rules->members_max) {
+        return scan_fail(s, start, FB_JSON_MEMBERS);
+    }
+    s->p++;
+    bool escaped;
+    if (!scan_string(s, &escaped)) return false;
+    fb_span name = {start + 1, (size_t)(s->p - start) - 2};
+    fb_json_member *member = NULL;
+    if (w->depth == 1) {
+        member = watched_by(w->watch, w->watched, name, escaped);
+        w->member = member;
+        /* The list itself finds a repeated watched name, so a closed object needs no other. */
+        if (member != NULL && member->value.len != 0) {
+            return scan_fail(s, start, FB_JSON_DUPLICATE);
+        }
+        if (member == NULL && w->rules->closed) return scan_fail(s, start, FB_JSON_UNKNOWN);
+    }
+    if (member == NULL && !fb_json_names_add(&w->names, w->text, name, escaped)) {
+        return scan_fail(s, start, FB_JSON_MEMBERS);
+    }
+    if (!more(s)) return false;
+    if (*s->p != ':') return scan_fail(s, s->p, FB_JSON_SYNTAX);
+    s->p++;
+    return more(s);
+}
+
+/* Values until the outermost one is complete. s->p is at its first byte. */
+static bool walk_value(walk *w)
+{
+    scan *s = &w->s;
+    for (;;) {
+        /* At the first byte of a value. */
+        const uint8_t *start = s->p;
+        if (w->depth == 1 && w->member != NULL) w->member->value = (fb_span){start, 0};
+        bool object = *start == '{';
+        if (object || *start == '[') {
+            if (!walk_open(w, object) || !more(s)) return false;
+            if (*s->p != (object ? '}' : ']')) {
+                if (object && !walk_name(w)) return false;
+                continue;
+            }
+            if (!walk_close(w)) return false;
+        } else {
+            bool escaped = false;
+            if (!scan_scalar(s, &escaped)) return false;
+            if (w->depth == 1 && w->member != NULL) w->member->escaped = escaped;
+        }
+        /* After a value: what it belongs to goes on or ends. */
+        for (;;) {
+            if (w->depth == 0) return true;
+            if (w->depth == 1 && w->member != NULL) {
+                w->member->value.len = (size_t)(s->p - w->member->value.p);
+                w->member = NULL;
+            }
+            if (!more(s)) return false;
+            if (*s->p == ',') {
+                s->p++;
+                if (!more(s)) return false;
+                if (w->is_object[w->depth] && !walk_name(w)) return false;
+                break;
+            }
+            if (*s->p != (w->is_object[w->depth] ? '}' : ']')) {
+                return scan_fail(s, s->p, FB_JSON_SYNTAX);
+            }
+            if (!walk_close(w)) return false;
+        }
+    }
+}
+
+static bool walk_text(walk *w)
+{
+    static const uint8_t bom[3] = {0xef, 0xbb, 0xbf};
+    scan *s = &w->s;
+    if (s->end - s->p >= 3 && memcmp(s->p, bom, 3) == 0) return scan_fail(s, s->p, FB_JSON_BOM);
+    skip_space(s);
+    if (s->p == s->end) return scan_fail(s, s->p, FB_JSON_EMPTY);
+    if (w->rules->object && *s->p != '{') return scan_fail(s, s->p, FB_JSON_NOT_OBJECT);
+    if (!walk_value(w)) return false;
+    skip_space(s);
+    return s->p == s->end ? true : scan_fail(s, s->p, FB_JSON_TRAILING);
+}
+
+fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_member *watch,
+                           size_t watched, size_t *at)
+{
+    static const uint8_t nothing[1] = {0};
+    for (size_t i = 0; i < watched; i++) {
+        watch[i].value = (fb_span){NULL, 0};
+        watch[i].escaped = false;
+    }
+    walk w; /* the table of names is not cleared: only what was added is read */
+    w.text = text.len != 0 ? text.p : nothing;
+    w.s = (scan){w.text, w.text + text.len, FB_JSON_NONE};
+    w.rules = rules;
+    w.watch = watch;
+    w.watched = watched;
+    w.depth = 0;
+    w.member = NULL;
+    w.names.count = 0;
+    walk_text(&w);
+    /* A watched member whose value was not finished does not count as read. */
+    if (w.member != NULL) w.member->value = (fb_span){NULL, 0};
+    if (at != NULL) *at = (size_t)(w.s.p - w.text);
+    return w.s.fault;
+}
+
+fb_status fb_json_value_check(fb_span text)
+{
+    static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, false, false};
+    switch (fb_json_scan(text, &rules, NULL, 0, NULL)) {
+    case FB_JSON_NONE:
+        return FB_OK;
+    case FB_JSON_DEPTH:
+    case FB_JSON_MEMBERS:
+        return FB_ERR_LIMIT;
+    default:
+        return FB_ERR_VALUE_MALFORMED;
+    }
+}
+
+const char *fb_json_fault_text(fb_json_fault fault)
+{
+    switch (fault) {
+#define ROW(name, text)                                                                            \
+    case FB_JSON_##name:                                                                           \
+        return text;
+        FB_JSON_FAULT_TABLE(ROW)
+#undef ROW
+    }
+    return "unknown";
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings and white space of JSON texts that a scan accepted. */
+#include "protocol/base/hex.h"
+#include "protocol/envelope/json_names.h"
+
+static uint32_t unit(const uint8_t *digits)
+{
+    uint32_t v = 0;
+    for (size_t i = 0; i < 4; i++) {
+        uint8_t c = digits[i];
+        v = v << 4 | (c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10) : fb_hex_value[c]);
+    }
+    return v;
+}
+
+static uint8_t letter(uint8_t c)
+{
+    switch (c) {
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    default:
+        return c; /* quote, backslash, slash */
+    }
+}
+
+size_t fb_json_unescape(const uint8_t **p, uint8_t out[4])
+{
+    const uint8_t *at = *p;
+    if (at[1] != 'u') {
+        out[0] = letter(at[1]);
+        *p = at + 2;
+        return 1;
+    }
+    uint32_t c = unit(at + 2);
+    at += 6;
+    if (c >= 0xd800 && c <= 0xdbff) {
+        c = 0x10000 + ((c - 0xd800) << 10) + (unit(at + 2) - 0xdc00);
+        at += 6;
+    }
+    *p = at;
+    if (c < 0x80) {
+        out[0] = (uint8_t)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (uint8_t)(0xc0 | c >> 6);
+        out[1] = (uint8_t)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xe0 | c >> 12);
+        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+        out[2] = (uint8_t)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xf0 | c >> 18);
+    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+    out[3] = (uint8_t)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+int fb_json_bytes_next(fb_json_bytes *bytes)
+{
+    if (bytes->held_at < bytes->held_count) return bytes->held[bytes->held_at++];
+    if (*bytes->p == '"') return -1;
+    if (*bytes->p != '\\') return *bytes->p++;
+    bytes->held_count = (uint8_t)fb_json_unescape(&bytes->p, bytes->held);
+    bytes->held_at = 1;
+    return bytes->held[0];
+}
+
+/* The bytes up to the next backslash. */
+static size_t plain_run(const uint8_t *p, size_t len)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    size_t i = 0;
+    for (; len - i >= 8; i += 8) {
+        uint64_t w;
+        memcpy(&w, p + i, 8);
+        w ^= ones * '\\';
+        if (((w - ones) & ~w & ones * 0x80) != 0) break;
+    }
+    while (i < len && p[i] != '\\') i++;
+    return i;
+}
+
+bool fb_json_string(const fb_json_member *member, uint8_t *room, size_t cap, fb_span *out)
+{
+    fb_span in = fb_json_inner(member->value);
+    if (!member->escaped) {
+        *out = in;
+        return in.len <= cap;
+    }
+    const uint8_t *p = in.p, *end = in.p + in.len;
+    size_t len = 0;
+    while (p < end) {
+        if (*p == '\\') {
+            /* Escapes come in rows: no look for a plain run between them. */
+            uint8_t bytes[4];
+            size_t n = fb_json_unescape(&p, bytes);
+            if (n > cap - len) return false;
+            for (size_t i = 0; i < n; i++) room[len + i] = bytes[i];
+            len += n;
+            continue;
+        }
+        size_t run = plain_run(p, (size_t)(end - p));
+        if (run > cap - len) return false;
+        memcpy(room + len, p, run);
+        len += run;
+        p += run;
+    }
+    *out = fb_span_of(room, len);
+    return true;
+}
+
+size_t fb_json_string_len(fb_span value)
+{
+    fb_span in = fb_json_inner(value);
+    const uint8_t *p = in.p, *end = in.p + in.len;
+    size_t len = 0;
+    while (p < end) {
+        size_t run = plain_run(p, (size_t)(end - p));
+        len += run;
+        p += run;
+        uint8_t bytes[4];
+        if (p < end) len += fb_json_unescape(&p, bytes);
+    }
+    return len;
+}
+
+static bool is_quotable(uint8_t c)
+{
+    return c >= 0x20 && c != '"' && c != '\\';
+}
+
+/* The escape of a byte that is not quotable as it is. */
+static size_t escape_of(uint8_t c, uint8_t out[6])
+{
+    static const char letters[33] = "........btn.fr..................";
+    out[0] = '\\';
+    out[1] = c < 0x20 ? (uint8_t)letters[c] : c;
+    if (out[1] != '.') return 2;
+    char digits[2];
+    fb_hex_format(&c, 1, digits);
+    memcpy(out + 1, "u00", 3);
+    memcpy(out + 4, digits, 2);
+    return 6;
+}
+
+bool fb_json_quote(fb_span text, uint8_t *out, size_t cap, size_t *len)
+{
+    if (cap < 2) return false;
+    size_t room = cap - 1; /* the closing quote takes the last one */
+    size_t n = 0;
+    out[n++] = '"';
+    for (size_t i = 0; i < text.len;) {
+        size_t run = 0;
+        while (i + run < text.len && is_quotable(text.p[i + run])) run++;
+        if (run > room - n) return false;
+        if (run != 0) memcpy(out + n, text.p + i, run);
+        n += run;
+        i += run;
+        if (i == text.len) break;
+        uint8_t escape[6];
+        size_t width = escape_of(text.p[i++], escape);
+        if (width > room - n) return false;
+        memcpy(out + n, escape, width);
+        n += width;
+    }
+    out[n++] = '"';
+    *len = n;
+    return true;
+}
+
+fb_status fb_json_compact(fb_span text, uint8_t *out, size_t cap, size_t *len)
+{
+    size_t n = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.p[i];
+        if (!in_string && (c == ' ' || c == '\n' || c == '\r' || c == '\t')) continue;
+        size_t width = in_string && c == '\\' ? 2 : 1;
+        if (width > text.len - i || width > cap - n) return FB_ERR_NO_SPACE;
+        memcpy(out + n, text.p + i, width);
+        n += width;
+        i += width - 1;
+        if (c == '"') in_string = !in_string;
+    }
+    *len = n;
+    return FB_OK;
+}

@@ -53,6 +53,9 @@
 #define FB_REPLY_HELD_BYTES 256u /* a reply that waits for a write set */
 #define FB_LIST_ITEMS_MAX   256u
 
+/* Log lines: so much of a peer's text is shown. */
+#define FB_LOG_DETAIL_BYTES_MAX        64u
+
 /* Tables, upper bounds of fb_sizes. */
 #define FB_SPACES_MAX     64u
 #define FB_MEMBERS_MAX    4096u

@@ -32,16 +32,16 @@ typedef enum fb_effect_kind {
     /* a: request; b: fb_error; c: 1 when more replies follow; bytes: answer (request.h). */
     FB_FX_REPLY = 20,
 
-    /* The incarnation ended. a: it; b: fb_error, why. Nothing but START is looked at from here. */
+    /* The incarnation ended. a: it; b: fb_error, why. The driver closes every link of the node and
+     * delivers START when it can; any other event is counted and ignored until then. */
     FB_FX_NEED_START = 30,
 
     /* A fact for checkers (observe.h). a: fb_fact; b, c and bytes by kind. Drivers ignore it. */
     FB_FX_OBSERVE = 40,
 
-    /* Outside the trace hash. LOG: a: fb_log_level; bytes: one line of text, no line end, peer text
-     * escaped. METRIC: a: fb_metric; b: amount added. */
+    /* Outside the trace hash. a: fb_log_level; bytes: one line of text without line end, peer text
+     * escaped. */
     FB_FX_LOG = 50,
-    FB_FX_METRIC = 51,
 } fb_effect_kind;
 
 typedef enum fb_log_level {

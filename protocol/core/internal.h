@@ -8,6 +8,7 @@
 #include "protocol/base/draw.h"
 #include "protocol/base/limits.h"
 #include "protocol/base/mutant.h"
+#include "protocol/base/uuid.h"
 #include "protocol/core/digest.h"
 #include "protocol/core/node.h"
 #include "protocol/core/observe.h"
@@ -36,8 +37,15 @@ typedef struct fb_digests {
     uint32_t capacity;
 } fb_digests;
 
+/* An event of a plane's own. FB_ERR_EVENT_MALFORMED: the driver's mistake, nothing changed. Called
+ * while the node loads, too. */
+typedef fb_status (*fb_event_handler)(fb_node *node, const fb_event *event);
+
+#define FB_EVENT_KINDS 128u
+
 struct fb_node {
     fb_options options;
+    size_t effects_min;
     fb_arena arena; /* of the whole instance, full after creation */
     fb_phase phase;
     bool stepping;
@@ -48,12 +56,22 @@ struct fb_node {
     uint64_t mono_ns;
     int64_t wall_us;
     fb_effects *out;
+    size_t last_effect; /* offset in the arena */
 
     uint64_t incarnation;
     fb_seed seed; /* of this incarnation: every draw of the core uses it */
     fb_id self;
     fb_b32 self_key;
 
+    fb_uuid_gen uuid;
+    fb_id uuid_mark;      /* stored: every id given is below it */
+    uint64_t uuid_mark_w; /* the write set that stores it */
+    fb_id uuid_durable;   /* a mark that is durable: ids up to it may be given */
+    fb_error ending;      /* why the incarnation ends with this step */
+    uint64_t counters[FB_COUNTERS];
+    fb_digest_cell cell;
+
+    fb_event_handler event_handlers[FB_EVENT_KINDS];
     fb_timers timers;
     fb_digests digests;
     struct fb_store *store;       /* store/ops.c */
@@ -65,6 +83,9 @@ struct fb_node {
     struct fb_rpc *rpc;             /* rpc/ */
     struct fb_database *database;   /* database/ */
 };
+
+/* From a plane's layout: who takes events of a kind. */
+void fb_event_register(fb_node *node, fb_event_kind kind, fb_event_handler handler);
 
 /* The plane whose turn it is has read its part of the store. */
 void fb_plane_loaded(fb_node *node);
@@ -95,11 +116,13 @@ void fb_observe(fb_node *node, fb_fact fact, uint64_t b, uint64_t c, fb_span byt
 
 /* Log lines are built from constant text and escaped spans; `detail` is peer text, escaped here. */
 void fb_log(fb_node *node, fb_log_level level, const char *text, fb_span detail);
-void fb_metric(fb_node *node, fb_metric_id metric, uint64_t amount);
+void fb_count(fb_node *node, fb_counter counter, uint64_t amount);
 
-/* A new UUIDv7 of this node: monotonic within a millisecond, across clock steps and restarts (the
- * high-water mark is stored with the write set being built). */
-fb_id fb_new_uuid(fb_node *node);
+/* A new UUIDv7 of this node: monotonic within a millisecond, across clock steps and restarts. A
+ * mark above every id given is stored ahead of time; FB_ERR_AGAIN when the clock jumped beyond it:
+ * the new mark is in the set being built, ask again when that is durable. FB_ERR_CLOCK: see
+ * base/uuid.h. */
+fb_status fb_new_uuid(fb_node *node, fb_id *out);
 
 /* wall_us in whole milliseconds, floored. */
 static inline int64_t fb_wall_ms(const fb_node *node)

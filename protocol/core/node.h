@@ -11,6 +11,7 @@
 #include "protocol/base/hash.h"
 #include "protocol/core/effect.h"
 #include "protocol/core/event.h"
+#include "protocol/core/observe.h"
 #include "protocol/core/options.h"
 
 typedef struct fb_node fb_node;
@@ -26,8 +27,8 @@ void fb_node_destroy(fb_node *node);
 /* Takes one event and writes all its effects to `out` (what was there is overwritten).
  *
  * FB_OK: the effects are to be carried out in order before the next event.
- * FB_ERR_TIME_BACKWARDS, FB_ERR_EVENT_UNKNOWN, FB_ERR_EVENT_MALFORMED, FB_ERR_NO_SPACE,
- * FB_ERR_NOT_STARTED: the driver's mistake, nothing changed, no effects.
+ * FB_ERR_TIME_BACKWARDS, FB_ERR_EVENT_UNKNOWN, FB_ERR_EVENT_MALFORMED, FB_ERR_NO_SPACE: the
+ * driver's mistake, nothing changed, no effects.
  * Whatever a peer, a store or a user did wrong is no error of step: it ends in counters, replies,
  * observations and, where the contract says so, a closed link or FB_FX_NEED_START. */
 fb_status fb_node_step(fb_node *node, const fb_event *event, fb_effects *out);
@@ -42,6 +43,12 @@ fb_hash128 fb_node_digest(fb_node *node);
 
 /* True between a START whose loading is complete and the end of that incarnation. */
 bool fb_node_is_running(const fb_node *node);
+
+/* Since the last START (fb_counter, observe.h). */
+uint64_t fb_node_counter(const fb_node *node, fb_counter counter);
+
+/* This node's id, as derived from its identity key. */
+fb_id fb_node_self(const fb_node *node);
 
 /* Bytes the instance occupies (one allocation). */
 size_t fb_node_bytes(const fb_node *node);

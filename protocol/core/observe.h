@@ -31,20 +31,35 @@ typedef enum fb_fact {
     FB_FACT_UUID = 50,          /* the 16 bytes of a new UUID */
 } fb_fact;
 
-/* Counters that leave as FB_FX_METRIC, outside the trace hash. Names: docs/OPERATIONS.md. */
-typedef enum fb_metric_id {
-    FB_METRIC_STEPS = 1,
-    FB_METRIC_WRITE_SETS,
-    FB_METRIC_MESSAGES_SENT,
-    FB_METRIC_MESSAGES_DELIVERED,
-    FB_METRIC_MESSAGES_REFUSED,
-    FB_METRIC_MESSAGES_DROPPED,
-    FB_METRIC_LINKS_REFUSED,
-    FB_METRIC_CHANGES_WRITTEN,
-    FB_METRIC_CHANGES_APPLIED,
-    FB_METRIC_BATCHES_REFUSED,
-    FB_METRIC_LATE_COMPLETIONS,
-    FB_METRICS
-} fb_metric_id;
+/* Counters of a node since its START, read with fb_node_counter. Names: docs/OPERATIONS.md. */
+#define FB_COUNTER_TABLE(X)                                                                        \
+    X(STEPS, "steps")                                                                              \
+    X(WRITE_SETS, "write_sets")                                                                    \
+    X(LATE_COMPLETIONS, "late_completions")                                                        \
+    X(FACTS_DROPPED, "facts_dropped")                                                              \
+    X(LOGS_DROPPED, "logs_dropped")                                                                \
+    X(MESSAGES_SENT, "messages_sent")                                                              \
+    X(MESSAGES_RESENT, "messages_resent")                                                          \
+    X(MESSAGES_DELIVERED, "messages_delivered")                                                    \
+    X(MESSAGES_REFUSED, "messages_refused")                                                        \
+    X(MESSAGES_DROPPED, "messages_dropped")                                                        \
+    X(LINKS_OPENED, "links_opened")                                                                \
+    X(LINKS_REFUSED, "links_refused")                                                              \
+    X(CALLS_REFUSED, "calls_refused")                                                              \
+    X(CHANGES_WRITTEN, "changes_written")                                                          \
+    X(CHANGES_APPLIED, "changes_applied")                                                          \
+    X(BATCHES_REFUSED, "batches_refused")                                                          \
+    X(BATCHES_PARKED, "batches_parked")                                                            \
+    X(REQUESTS_REFUSED, "requests_refused")
+
+typedef enum fb_counter {
+#define FB_COUNTER_ROW(name, label) FB_COUNTER_##name,
+    FB_COUNTER_TABLE(FB_COUNTER_ROW)
+#undef FB_COUNTER_ROW
+        FB_COUNTERS
+} fb_counter;
+
+/* The stable name, e.g. "messages_sent". */
+const char *fb_counter_name(fb_counter counter);
 
 #endif

@@ -59,6 +59,8 @@ typedef struct fb_options {
     fb_key_handle link_key;     /* X25519, the node's Noise static key */
     fb_sizes sizes;
     fb_timing timing;
+    /* Facts for checkers (observe.h) leave as effects: the simulator's wish. */
+    bool observe;
     /* The digest costs about a tenth of a step; without it fb_node_digest recomputes. */
     bool digest_every_step;
 } fb_options;

@@ -94,6 +94,8 @@ typedef enum fb_verb {
     FB_VERB_PUBLISH = 50,
 } fb_verb;
 
+#define FB_VERBS_MAX 64u
+
 /* Who asked, as planes see it. */
 typedef struct fb_request {
     uint64_t number;

@@ -3,8 +3,9 @@
  *
  * An operation names what it needs, at most FB_READ_ROUNDS_MAX times, and then executes as a pure
  * function of (state, values). Values come from the store with the node's own later write sets laid
- * over them. An operation never waits for another's key; it may wait for room in the write set that
- * is being built.
+ * over them. An operation never waits for another's key. A writer's room in the write set being
+ * built is reserved before its first read goes out; it waits for that, holding nothing, and for
+ * nothing after it.
  *
  * Two kinds: a *reader* sees durable values only (sets up to fb_w_durable), so what it answers may
  * go out at once; a *writer* sees every executed change, and what depends on its own is held back
@@ -30,12 +31,13 @@ typedef enum fb_op_kind {
 } fb_op_kind;
 
 /* A free operation, or NULL when all are taken (answer FB_ERR_BUSY).
- * write_bytes, write_entries: for writers, the most that any one run may put, what seal hooks put
- * for it included. run is called only when the set being built has that much room left.
- * write_bytes of at most fb_op_write_bytes_max. */
+ * write_bytes, write_entries: for writers, the most that the operation puts, with what it reserves
+ * by fb_seal_reserve; entries count fb_write_entry_bytes each. At most fb_op_write_bytes_max and
+ * fb_op_write_entries_max; asserted when it is passed. */
 fb_op *fb_op_begin(fb_node *node, fb_op_kind kind, fb_op_run run, uint32_t write_bytes,
                    uint32_t write_entries);
 uint32_t fb_op_write_bytes_max(const fb_node *node);
+uint32_t fb_op_write_entries_max(const fb_node *node);
 
 /* FB_OP_CONTEXT_BYTES zeroed bytes of the caller's, aligned to 16. */
 void *fb_op_context(fb_op *op);
@@ -47,8 +49,9 @@ fb_span fb_op_keep(fb_op *op, fb_span bytes);
 /* For an operation that was begun and will never be issued. */
 void fb_op_abandon(fb_node *node, fb_op *op);
 
-/* The read set of the next round. Items are numbered from 0 in the order of these calls; the bytes
- * are copied. False when the set or its bytes pass a limit (the round is then void). */
+/* The read set of the next round; the bytes are copied. Items are numbered from 0 through all
+ * rounds of the operation, in the order of these calls. False when the set or its bytes pass a
+ * limit: end the operation. */
 bool fb_op_read_key(fb_op *op, fb_span key, uint32_t value_bytes);
 bool fb_op_read_range(fb_op *op, fb_span low, fb_span high, uint32_t value_bytes, uint32_t items,
                       uint32_t bytes, bool descending);
@@ -58,17 +61,18 @@ void fb_op_issue(fb_node *node, fb_op *op);
 /* Within run. */
 fb_status fb_op_status(const fb_op *op);
 uint32_t fb_op_round(const fb_op *op); /* from 1 */
-/* The value of a key item of this round: false when absent. value_len is the whole length, value
+/* Results of every round so far, each with what was executed since laid over it anew.
+ * The value of a key item: false when absent. value_len is the whole length, value
  * the leading bytes asked for (an overlaid value may be given longer). */
 bool fb_op_value(const fb_node *node, const fb_op *op, uint32_t item, fb_read_entry *out);
-/* Entries of a range item in its order; FB entries as merged with the overlay. */
-uint32_t fb_op_range_count(const fb_op *op, uint32_t item);
+/* Entries of a range item, in the order asked for. */
+uint32_t fb_op_range_count(const fb_node *node, const fb_op *op, uint32_t item);
 fb_read_entry fb_op_range_entry(const fb_node *node, const fb_op *op, uint32_t item, uint32_t at);
 /* True when nothing of the range is left beyond the entries given. When it is false, go on from
  * the last key given, or, when every entry was deleted meanwhile, from fb_op_range_next. */
-bool fb_op_range_whole(const fb_op *op, uint32_t item);
+bool fb_op_range_whole(const fb_node *node, const fb_op *op, uint32_t item);
 /* The key after which a stopped range goes on. */
-fb_span fb_op_range_next(const fb_op *op, uint32_t item);
+fb_span fb_op_range_next(const fb_node *node, const fb_op *op, uint32_t item);
 
 /* The set being built. Whole values, never deltas; a key put again replaces what was put before.
  * Asserts that there is room: see fb_op_begin and fb_write_fits. */
@@ -76,6 +80,9 @@ void fb_put(fb_node *node, fb_span key, fb_span value);
 void fb_delete(fb_node *node, fb_span key);
 /* For writers that are no operation (a received message): room for so much more? */
 bool fb_write_fits(const fb_node *node, size_t bytes, size_t entries);
+/* Keeps room in the set being built for what the plane's seal hook will put into it because of the
+ * operation that is running. */
+void fb_seal_reserve(fb_node *node, size_t bytes, size_t entries);
 
 /* The number that the set being built will have; what depends on it waits for that. */
 uint64_t fb_w_building(const fb_node *node);

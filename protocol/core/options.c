@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/core/options.h"
+
+#include "protocol/base/limits.h"
+#include "protocol/core/effect.h"
+#include "protocol/core/requests.h"
+
+#define MS UINT64_C(1000000)
+#define S  (1000 * MS)
+
+static const fb_timing timing = {
+    .heartbeat_ns = 2 * S,
+    .silent_ns = 7 * S,
+    .handshake_ns = 10 * S,
+    .pending_ns = 30 * S,
+    .redial_min_ns = 250 * MS,
+    .redial_max_ns = 30 * S,
+    .link_age_ns = 24 * 3600 * S,
+    .resend_min_ns = 400 * MS,
+    .resend_max_ns = 5 * S,
+    .redeliver_ns = 60 * S,
+    .call_ns = 30 * S,
+    .onward_ns = 2 * S,
+    .window_past_us = INT64_C(15) * 60 * 1000000,
+    .window_future_us = INT64_C(5) * 60 * 1000000,
+    .rate_per_s = 1000,
+    .rate_burst = 4000,
+    .misbehaviour_budget = 100,
+};
+
+static const fb_sizes sizes_default = {
+    .spaces = 16,
+    .members = 512,
+    .areas = 256,
+    .vector_entries = 4096,
+    .links = 128,
+    .addresses = 256,
+    .operations = 256,
+    .operation_bytes = 256 * 1024,
+    .write_set_bytes = 1024 * 1024,
+    .write_set_entries = 8192,
+    .requests = 1024,
+    .reply_bytes = 256 * 1024,
+    .seen_ids = 4096,
+    .envelopes = 1024,
+    .envelope_bytes = 1024 * 1024,
+    .calls = 128,
+    .call_bytes = FB_FRAME_BYTES_MAX,
+    .link_bytes = FB_FRAME_BYTES_MAX + 4096,
+    .applications = 64,
+    .invites = 64,
+};
+
+static const fb_sizes sizes_small = {
+    .spaces = 2,
+    .members = 128,
+    .areas = 8,
+    .vector_entries = 256,
+    .links = 16,
+    .addresses = 32,
+    .operations = 12,
+    .operation_bytes = 12 * 1024,
+    .write_set_bytes = 32 * 1024,
+    .write_set_entries = 256,
+    .requests = 32,
+    .reply_bytes = 4096,
+    .seen_ids = 64,
+    .envelopes = 64,
+    .envelope_bytes = 32 * 1024,
+    .calls = 16,
+    .call_bytes = 8 * 1024,
+    .link_bytes = 18 * 1024,
+    .applications = 4,
+    .invites = 4,
+};
+
+fb_options fb_options_default(void)
+{
+    return (fb_options){.sizes = sizes_default, .timing = timing, .digest_every_step = false};
+}
+
+fb_options fb_options_small(void)
+{
+    return (fb_options){.sizes = sizes_small, .timing = timing, .digest_every_step = true};
+}
+
+size_t fb_effects_bytes_min(const fb_options *options)
+{
+    return options->sizes.write_set_bytes + fb_requests_end_bytes(options) +
+           (options->sizes.links + (size_t)64) * (sizeof(fb_effect) + 64) +
+           2 * (FB_REPLY_BYTES_MAX + sizeof(fb_effect)) + FB_FRAME_BYTES_MAX;
+}

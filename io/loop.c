@@ -60,7 +60,6 @@ struct fb_loop {
     uint32_t request_count;
     open_request *requests[REQUEST_BUCKETS];
     dialling *dials;
-    uint64_t metrics[FB_METRICS];
 
     uv_timer_t deadline;
     uv_timer_t restart; /* pause before a START; when stopping, the drain's bound */
@@ -268,9 +267,6 @@ static void effect_carry_out(fb_loop *loop, const fb_effect *effect)
     case FB_FX_LOG:
         tell(loop, (fb_loop_event){.what = FB_LOOP_LOG, .level = (fb_log_level)effect->a},
              (const char *)bytes.p, bytes.len);
-        break;
-    case FB_FX_METRIC:
-        if (effect->a < FB_METRICS) loop->metrics[effect->a] += effect->b;
         break;
     case FB_FX_OBSERVE:
         break;
@@ -644,6 +640,5 @@ void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out)
         .node_bytes = fb_node_bytes(loop->node),
         .last_end = loop->last_end,
     };
-    memcpy(out->metrics, loop->metrics, sizeof out->metrics);
     if (loop->store != NULL) fb_lmdb_stats_get(loop->store, &out->store);
 }

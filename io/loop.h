@@ -86,7 +86,6 @@ typedef struct fb_loop_stats {
     uint32_t requests;
     size_t node_bytes;
     fb_error last_end; /* why the last incarnation ended; FB_OK before that */
-    uint64_t metrics[FB_METRICS];
     fb_lmdb_stats store;
 } fb_loop_stats;
 

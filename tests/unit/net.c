@@ -378,7 +378,8 @@ static void carry_out(test_net *net, uint32_t i, const fb_effects *out)
             do_reply(net, fx);
             break;
         case FB_FX_NEED_START:
-            start(net, i);
+            net->nodes[i].last_end = (fb_error)fx->b;
+            if (fx->b != FB_ERR_VERSION_NEWER) start(net, i);
             break;
         case FB_FX_OBSERVE:
             net->nodes[i].facts[fx->a & 255]++;

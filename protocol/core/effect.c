@@ -11,7 +11,7 @@ static size_t padded(size_t len)
 bool fb_effect_fits(const fb_node *node, size_t len)
 {
     const fb_effects *out = node->out;
-    return sizeof(fb_effect) + padded(len) <= out->capacity - out->used;
+    return sizeof(fb_effect) + padded(len) <= node->effects_cap - out->used;
 }
 
 uint8_t *fb_effect_room(fb_node *node, fb_effect_kind kind, uint64_t a, uint64_t b, uint64_t c,

@@ -58,7 +58,8 @@ typedef struct fb_effect {
 } fb_effect;
 
 /* The caller's arena. memory is aligned to 8 and at least fb_effects_bytes_min(options) long; step
- * sets the other members. */
+ * sets the other members. During a step its far end is scratch; afterwards only what stands before
+ * `used` means anything. */
 typedef struct fb_effects {
     uint8_t *memory;
     size_t capacity;

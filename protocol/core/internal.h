@@ -46,6 +46,7 @@ typedef fb_status (*fb_event_handler)(fb_node *node, const fb_event *event);
 struct fb_node {
     fb_options options;
     size_t effects_min;
+    size_t scratch_bytes;
     fb_arena arena; /* of the whole instance, full after creation */
     fb_phase phase;
     bool stepping;
@@ -57,6 +58,7 @@ struct fb_node {
     int64_t wall_us;
     fb_effects *out;
     size_t last_effect; /* offset in the arena */
+    size_t effects_cap; /* of the arena, what the step's scratch leaves */
 
     uint64_t incarnation;
     fb_seed seed; /* of this incarnation: every draw of the core uses it */

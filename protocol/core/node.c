@@ -7,6 +7,7 @@
 #include "protocol/core/meta.h"
 #include "protocol/core/requests.h"
 #include "protocol/core/timers.h"
+#include "protocol/identity/identity.h"
 #include "protocol/store/store.h"
 
 static uint32_t digest_count(const fb_node *node)
@@ -66,19 +67,6 @@ static bool sizes_are_valid(const fb_sizes *sizes)
            sizes->write_set_bytes >= 8192 && sizes->write_set_entries >= 64;
 }
 
-/* Profile 1. */
-static fb_id node_id_of(const fb_provider *provider, const fb_b32 *public_key)
-{
-    static const char label[] = "faberio-node-id-v1"; /* its zero byte is part of the rule */
-    fb_span parts[2] = {fb_span_of(label, sizeof label),
-                        fb_span_of(public_key->b, sizeof public_key->b)};
-    fb_b32 hash;
-    provider->sha256(provider->user, parts, 2, &hash);
-    fb_id id;
-    memcpy(id.b, hash.b, sizeof id.b);
-    return id;
-}
-
 fb_status fb_node_create(const fb_options *options, fb_node **out)
 {
     *out = NULL;
@@ -99,13 +87,14 @@ fb_status fb_node_create(const fb_options *options, fb_node **out)
     layout(node, &arena);
     node->arena = arena;
     node->effects_min = fb_effects_bytes_min(options);
+    node->scratch_bytes = fb_store_scratch_bytes(options);
     const fb_provider *provider = options->provider;
     fb_status status = provider->public_key(provider->user, options->identity_key, &node->self_key);
     if (status != FB_OK) {
         fb_node_destroy(node);
         return FB_ERR_ARGUMENT;
     }
-    node->self = node_id_of(provider, &node->self_key);
+    node->self = fb_node_id_of(provider, &node->self_key);
     *out = node;
     return FB_OK;
 }
@@ -234,6 +223,8 @@ fb_status fb_node_step(fb_node *node, const fb_event *event, fb_effects *out)
     node->mono_ns = event->mono_ns;
     node->wall_us = event->wall_us;
     node->out = out;
+    node->effects_cap = (out->capacity - node->scratch_bytes) & ~(size_t)7;
+    fb_store_scratch(node, out->memory + node->effects_cap);
     node->stepping = true;
     node->starved = false;
     fb_count(node, FB_COUNTER_STEPS, 1);

@@ -4,6 +4,7 @@
 #include "protocol/base/limits.h"
 #include "protocol/core/effect.h"
 #include "protocol/core/requests.h"
+#include "protocol/store/store.h"
 
 #define MS UINT64_C(1000000)
 #define S  (1000 * MS)
@@ -86,7 +87,8 @@ fb_options fb_options_small(void)
 
 size_t fb_effects_bytes_min(const fb_options *options)
 {
-    return options->sizes.write_set_bytes + fb_requests_end_bytes(options) +
+    return fb_store_scratch_bytes(options) + options->sizes.write_set_bytes +
+           fb_requests_end_bytes(options) +
            (options->sizes.links + (size_t)64) * (sizeof(fb_effect) + 64) +
            2 * (FB_REPLY_BYTES_MAX + sizeof(fb_effect)) + FB_FRAME_BYTES_MAX;
 }

@@ -45,15 +45,30 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
 
 static const fb_digest_kind digest_kind = {"operation", digest_count, digest_cell, digest_write};
 
+static uint32_t entry_cap(const fb_sizes *sizes)
+{
+    return 2 * FB_READ_ITEMS_MAX + FB_WRITE_SETS_KEPT * sizes->write_set_entries;
+}
+
+size_t fb_store_scratch_bytes(const fb_options *options)
+{
+    return FB_READ_ITEMS_MAX * sizeof(fb_result) +
+           entry_cap(&options->sizes) * sizeof(fb_read_entry);
+}
+
+void fb_store_scratch(fb_node *node, void *memory)
+{
+    node->store->results = memory;
+    node->store->entries = (fb_read_entry *)(node->store->results + FB_READ_ITEMS_MAX);
+    node->store->result_count = node->store->entry_count = 0;
+}
+
 void fb_store_layout(fb_node *node, fb_arena *arena)
 {
     const fb_sizes *sizes = &node->options.sizes;
     fb_store *store = fb_arena_take(arena, 1, sizeof *store);
     fb_op *ops = fb_arena_take(arena, sizes->operations, sizeof *ops);
     uint8_t *blocks = fb_arena_take(arena, sizes->operations, sizes->operation_bytes);
-    uint32_t entry_cap = 2 * FB_READ_ITEMS_MAX + FB_WRITE_SETS_KEPT * sizes->write_set_entries;
-    fb_result *results = fb_arena_take(arena, FB_READ_ITEMS_MAX, sizeof *results);
-    fb_read_entry *entries = fb_arena_take(arena, entry_cap, sizeof *entries);
     for (uint32_t i = 0; i < FB_WRITE_SETS_KEPT; i++) {
         fb_set_layout(store == NULL ? NULL : &store->ring[i], arena, sizes->write_set_bytes,
                       sizes->write_set_entries);
@@ -63,9 +78,7 @@ void fb_store_layout(fb_node *node, fb_arena *arena)
     node->store = store;
     store->ops = ops;
     store->op_count = sizes->operations;
-    store->results = results;
-    store->entries = entries;
-    store->entry_cap = entry_cap;
+    store->entry_cap = entry_cap(sizes);
     for (uint32_t i = 0; i < sizes->operations; i++) {
         ops[i].block = blocks + (size_t)i * sizes->operation_bytes;
         ops[i].block_cap = sizes->operation_bytes;

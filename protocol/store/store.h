@@ -94,6 +94,12 @@ typedef struct fb_store {
 } fb_store;
 
 void fb_store_layout(fb_node *node, fb_arena *arena);
+
+/* Memory for the results of the one operation that runs at a time. It lives for a step and is the
+ * back of the caller's arena, so that a hundred simulated nodes need it once. Aligned to 8. */
+size_t fb_store_scratch_bytes(const fb_options *options);
+void fb_store_scratch(fb_node *node, void *memory);
+
 void fb_store_reset(fb_node *node);
 
 /* READ_DONE and WRITE_DONE. FB_ERR_EVENT_MALFORMED: nothing changed. */

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # BLAKE3 from the system: libblake3 where it is packaged, else the C sources that
 # Debian 12's librust-blake3-dev installs. Nothing is vendored.
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(BLAKE3 QUIET IMPORTED_TARGET libblake3)
+if(NOT CMAKE_CROSSCOMPILING)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(BLAKE3 QUIET IMPORTED_TARGET libblake3)
+endif()
 if(BLAKE3_FOUND)
   set(FB_BLAKE3_FROM_SOURCE OFF)
   add_library(fb_blake3 INTERFACE)

@@ -3,6 +3,8 @@
 """One seed, one hash: runs the same seeds with several builds of the simulator and compares.
 
 usage: determinism.py SEEDS STEPS PROGRAM PROGRAM...
+
+A PROGRAM may have words before it, as in "qemu-s390x build/s390x/faberio-sim".
 """
 import concurrent.futures
 import json
@@ -13,7 +15,7 @@ import sys
 
 def run(program, seed, steps):
     """The last line of the run as an object. A run that fails is itself a result to compare."""
-    command = [program, "run", "--seed", str(seed), "--events", str(steps)]
+    command = [*program.split(), "run", "--seed", str(seed), "--events", str(steps)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     lines = done.stdout.strip().splitlines()
     try:

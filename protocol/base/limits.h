@@ -54,7 +54,7 @@
 #define FB_LIST_ITEMS_MAX   256u
 
 /* Log lines: so much of a peer's text is shown. */
-#define FB_LOG_DETAIL_BYTES_MAX        64u
+#define FB_LOG_DETAIL_BYTES_MAX 64u
 
 /* Tables, upper bounds of fb_sizes. */
 #define FB_SPACES_MAX     64u

@@ -100,4 +100,19 @@ def document_command(tree):
                     yield Finding(path, number, f"dev has no command {match.group(1)}")
 
 
-RULES = (document_link, document_path, document_command)
+def document_counter(tree):
+    """docs/OPERATIONS.md explains each counter of protocol/core/observe.h, and no other."""
+    header, page = "protocol/core/observe.h", "docs/OPERATIONS.md"
+    if not (tree.exists(header) and tree.exists(page)):
+        return
+    counted = {match.group(1): number for number, line in enumerate(tree.lines(header), 1)
+               for match in [re.match(r'\s*X\(\w+, "(\w+)"\)', line)] if match}
+    explained = {match.group(1): number for number, line in enumerate(tree.lines(page), 1)
+                 for match in [re.match(r"\| `(\w+)` \|", line)] if match}
+    for name in counted.keys() - explained.keys():
+        yield Finding(header, counted[name], f"{page} does not explain {name}")
+    for name in explained.keys() - counted.keys():
+        yield Finding(page, explained[name], f"{name} is not counted")
+
+
+RULES = (document_link, document_path, document_command, document_counter)

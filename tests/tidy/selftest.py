@@ -119,6 +119,12 @@ SAMPLES = {
     doc_rules.document_command: (
         {"dev": "  run   shows it\n", "README.md": "`./dev run`\n"},
         [({"dev": "  run   shows it\n", "README.md": "\n`./dev fly`\n"}, "README.md", 2)]),
+    doc_rules.document_counter: (
+        {"protocol/core/observe.h": '    X(A, "a")  \\\n', "docs/OPERATIONS.md": "| `a` | is |\n"},
+        [({"protocol/core/observe.h": '    X(A, "a")  \\\n', "docs/OPERATIONS.md": ""},
+          "protocol/core/observe.h", 1),
+         ({"protocol/core/observe.h": "", "docs/OPERATIONS.md": "| `b` | is |\n"},
+          "docs/OPERATIONS.md", 1)]),
 }
 
 # rule -> (good source, [bad sources]): compiled into an archive.

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The merge against all orders: whatever few changes three nodes make, knowing of each other what
+ * they happened to get, every order that keeps each node's own leads to one record, and that record
+ * is what a plain reading of the set of changes says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "protocol/base/draw.h"
+#include "protocol/database/write.h"
+
+#define CHANGES 5
+#define NODES   3
+
+typedef struct made {
+    uint8_t bytes[2048];
+    size_t len;
+    fb_dot dot;
+    fb_change change;
+} made;
+
+typedef struct node_state {
+    uint8_t stored[4096];
+    size_t len;
+    bool has[CHANGES];
+} node_state;
+
+typedef struct world {
+    made made[CHANGES];
+    uint32_t count;
+} world;
+
+typedef struct view {
+    const world *w;
+    const bool *has;
+} view;
+
+static const fb_id the_record = {{1, 2, 3, 4, 5, 6, 0x70, 8, 0x80, 9}};
+static const uint8_t secret[32] = {7};
+
+static bool covered(void *user, const uint8_t dot[FB_DOT_BYTES])
+{
+    const view *v = user;
+    fb_dot d = fb_dots_at((fb_dots){dot, 1}, 0);
+    for (uint32_t i = 0; i < v->w->count; i++) {
+        if (fb_dot_compare(v->w->made[i].dot, d) == 0) return v->has[i];
+    }
+    return false;
+}
+
+static void apply(const world *w, node_state *n, uint32_t change, uint8_t fingerprint[16])
+{
+    static uint8_t out[4096], scratch[4096];
+    fb_record record;
+    assert_int_equal(fb_record_decode(fb_span_of(n->stored, n->len), &record), FB_OK);
+    n->has[change] = true;
+    view v = {w, n->has};
+    fb_merge_ops ops = {.user = &v, .covered = covered};
+    fb_merged merged;
+    const made *m = &w->made[change];
+    assert_int_equal(
+        fb_record_merge(&record, &m->change, m->dot, &ops, out, scratch, sizeof out, &merged),
+        FB_OK);
+    memcpy(n->stored, merged.stored.p, merged.stored.len);
+    n->len = merged.stored.len;
+    memcpy(fingerprint, merged.fingerprint, 16);
+}
+
+static fb_dot dot_of(uint32_t node, uint64_t seq)
+{
+    fb_dot dot = {.incarnation = 10 + node, .seq = seq};
+    dot.node.b[0] = (uint8_t)(1 + node);
+    return dot;
+}
+
+static void make(world *w, node_state *n, fb_seed seed, uint32_t node, uint64_t seq, uint64_t draw)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    fb_field_write fields[3];
+    uint32_t count = 0;
+    uint64_t kind = fb_draw_below(seed, 1, draw, 0, 6);
+    char text[3][8] = {{'1'}, {'2'}, {'3'}};
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t what = fb_draw_below(seed, 2, draw, i, 3);
+        if (what == 0) continue;
+        text[i][1] = (char)('0' + w->count);
+        fields[count++] = (fb_field_write){fb_span_text(names[i]), what == 1,
+                                           what == 1 ? fb_span_of(NULL, 0) : fb_span_text(text[i])};
+    }
+    fb_record record;
+    assert_int_equal(fb_record_decode(fb_span_of(n->stored, n->len), &record), FB_OK);
+    fb_record_write write = {
+        .record = the_record,
+        .op = kind == 0 ? FB_CHANGE_DELETE : FB_CHANGE_WRITE,
+        .replace = kind < 3,
+        .fields = fields,
+        .count = kind == 0 ? 0 : count,
+        .author_kind = FB_AUTHOR_OPERATOR,
+        .wall_us = (int64_t)fb_draw_below(seed, 3, draw, 0, 50),
+        .horizon = 40, /* some are hidden */
+        .dot = dot_of(node, seq),
+        .secret = secret,
+    };
+    made *m = &w->made[w->count];
+    fb_writer out = fb_writer_of(m->bytes, sizeof m->bytes);
+    assert_int_equal(fb_change_build(&out, &record, &write), FB_OK);
+    m->len = out.at;
+    m->dot = write.dot;
+    assert_int_equal(fb_change_decode(fb_writer_span(&out), &m->change), FB_OK);
+    w->count++;
+}
+
+/* A plain reading: does change `by` take away what `at` set in this field (NULL: existence)? */
+static bool takes(const world *w, uint32_t by, uint32_t at, const char *name)
+{
+    const fb_change *c = &w->made[by].change;
+    uint8_t dot[FB_DOT_BYTES];
+    fb_writer d = fb_writer_of(dot, sizeof dot);
+    fb_write_dot(&d, w->made[at].dot);
+    bool later = fb_dot_same_life(w->made[by].dot, w->made[at].dot) &&
+                 w->made[by].dot.seq > w->made[at].dot.seq;
+    if (c->op == FB_CHANGE_DELETE || name == NULL) return later || fb_dots_have(c->replaced, dot);
+    fb_change_walk walk = fb_change_walk_of(c);
+    fb_change_field field;
+    while (fb_change_next(&walk, &field)) {
+        if (fb_span_equal(field.name, fb_span_text(name))) {
+            return later || fb_dots_have(field.replaced, dot);
+        }
+    }
+    return false;
+}
+
+static bool sets(const world *w, uint32_t at, const char *name)
+{
+    fb_change_walk walk = fb_change_walk_of(&w->made[at].change);
+    fb_change_field field;
+    while (fb_change_next(&walk, &field)) {
+        if (field.op == FB_FIELD_SET && fb_span_equal(field.name, fb_span_text(name))) return true;
+    }
+    return false;
+}
+
+static uint32_t expected(const world *w, const char *name)
+{
+    uint32_t alive = 0;
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (name == NULL ? w->made[i].change.op != FB_CHANGE_WRITE : !sets(w, i, name)) continue;
+        bool gone = false;
+        for (uint32_t k = 0; k < w->count && !gone; k++) gone = k != i && takes(w, k, i, name);
+        if (!gone) alive++;
+    }
+    return alive;
+}
+
+static void check_against_plain_reading(const world *w, const node_state *n)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    fb_record record;
+    assert_int_equal(fb_record_decode(fb_span_of(n->stored, n->len), &record), FB_OK);
+    assert_int_equal(record.existence_count, expected(w, NULL));
+    assert_int_equal(record.existence_pending.count, 0);
+    assert_int_equal(record.whole_pending.count, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t found = 0;
+        fb_record_walk walk = fb_record_walk_of(&record);
+        fb_record_field field;
+        while (fb_record_next(&walk, &field)) {
+            assert_int_equal(field.pending.count, 0);
+            if (fb_span_equal(field.name, fb_span_text(names[i]))) found = field.count;
+        }
+        assert_int_equal(found, expected(w, names[i]));
+    }
+}
+
+static uint32_t all_orders(const world *w, uint32_t order[CHANGES], uint32_t placed, uint32_t used,
+                           uint8_t fingerprint[16], bool *first)
+{
+    if (placed == w->count) {
+        node_state n = {.len = 0};
+        uint8_t mine[16];
+        for (uint32_t i = 0; i < w->count; i++) apply(w, &n, order[i], mine);
+        if (*first) {
+            memcpy(fingerprint, mine, 16);
+            check_against_plain_reading(w, &n);
+        }
+        *first = false;
+        assert_memory_equal(mine, fingerprint, 16);
+        return 1;
+    }
+    uint32_t orders = 0;
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (used >> i & 1) continue;
+        bool early = false; /* an earlier one of its life is not placed yet */
+        for (uint32_t k = 0; k < w->count; k++) {
+            early =
+                early || (!(used >> k & 1) && fb_dot_same_life(w->made[k].dot, w->made[i].dot) &&
+                          w->made[k].dot.seq < w->made[i].dot.seq);
+        }
+        if (early) continue;
+        order[placed] = i;
+        orders += all_orders(w, order, placed + 1, used | 1u << i, fingerprint, first);
+    }
+    return orders;
+}
+
+static void every_order_gives_one_record(void **state)
+{
+    (void)state;
+    fb_seed seed = {11, 12};
+    uint64_t orders = 0, draw = 0;
+    for (uint32_t run = 0; run < 600; run++) {
+        static world w;
+        static node_state nodes[NODES];
+        memset(&w, 0, sizeof w);
+        memset(nodes, 0, sizeof nodes);
+        uint64_t seq[NODES] = {0};
+        while (w.count < CHANGES) {
+            uint32_t node = (uint32_t)fb_draw_below(seed, 4, ++draw, 0, NODES);
+            uint8_t ignored[16];
+            /* Some of what others made arrives before, each life in its order. */
+            for (uint32_t i = 0; i < w.count; i++) {
+                bool early = false;
+                for (uint32_t k = 0; k < i; k++) {
+                    early = early ||
+                            (!nodes[node].has[k] && fb_dot_same_life(w.made[k].dot, w.made[i].dot));
+                }
+                if (nodes[node].has[i] || early) continue;
+                if (fb_draw_chance(seed, 5, draw, i, 1, 2)) apply(&w, &nodes[node], i, ignored);
+            }
+            make(&w, &nodes[node], seed, node, ++seq[node], draw);
+            apply(&w, &nodes[node], w.count - 1, ignored);
+        }
+        uint32_t order[CHANGES];
+        uint8_t fingerprint[16];
+        bool first = true;
+        orders += all_orders(&w, order, 0, 0, fingerprint, &first);
+    }
+    assert_true(orders > 5000);
+}
+
+/* A replaced dot that came first is part of the fingerprint until its change arrives. */
+static void a_replacer_may_come_first(void **state)
+{
+    (void)state;
+    fb_seed seed = {1, 1};
+    world w = {.count = 0};
+    node_state a = {.len = 0}, b = {.len = 0};
+    uint8_t f[16], g[16];
+    uint64_t draw = 0;
+    do {
+        w.count = 0;
+        make(&w, &a, seed, 0, 1, ++draw);
+    } while (w.made[0].change.op != FB_CHANGE_WRITE || !sets(&w, 0, "a"));
+    apply(&w, &a, 0, f);
+    node_state seen = a;
+    do {
+        w.count = 1;
+        make(&w, &seen, seed, 1, 1, ++draw);
+    } while (w.made[1].change.op != FB_CHANGE_DELETE);
+    apply(&w, &b, 1, f);
+    fb_record record;
+    assert_int_equal(fb_record_decode(fb_span_of(b.stored, b.len), &record), FB_OK);
+    assert_int_equal(record.whole_pending.count, 1);
+    apply(&w, &b, 0, g);
+    assert_memory_not_equal(f, g, 16);
+    int64_t stamp;
+    assert_int_equal(fb_record_decode(fb_span_of(b.stored, b.len), &record), FB_OK);
+    assert_false(fb_record_visible(&record, INT64_MAX, &stamp));
+    assert_int_equal(record.whole_pending.count, 0);
+    apply(&w, &a, 1, f);
+    assert_memory_equal(f, g, 16);
+}
+
+static void stamps_follow_what_was_seen(void **state)
+{
+    (void)state;
+    assert_true(fb_horizon(INT64_MAX - 1, 10) == INT64_MAX);
+    assert_true(fb_horizon(-5, 10) == 5);
+    fb_record none;
+    assert_int_equal(fb_record_decode(fb_span_of(NULL, 0), &none), FB_OK);
+    assert_true(fb_write_stamp(&none, -77, 0) == -77);
+    uint8_t x[FB_DOT_BYTES] = {1}, y[FB_DOT_BYTES] = {2};
+    assert_true(fb_stamp_compare(-1, y, 0, x) < 0);
+    assert_true(fb_stamp_compare(3, x, 3, y) < 0);
+}
+
+static void damaged_records_are_told(void **state)
+{
+    (void)state;
+    fb_seed seed = {5, 5};
+    world w = {.count = 0};
+    node_state n = {.len = 0};
+    uint8_t f[16];
+    for (uint64_t draw = 1; n.len < 150; draw++) {
+        w.count = 0;
+        make(&w, &n, seed, 0, 1, draw);
+        memset(n.stored, 0, sizeof n.stored);
+        n.len = 0;
+        apply(&w, &n, 0, f);
+    }
+    fb_record record;
+    for (size_t len = 1; len < n.len; len++) {
+        assert_int_not_equal(fb_record_decode(fb_span_of(n.stored, len), &record), FB_OK);
+    }
+    n.stored[0] = 2;
+    assert_int_equal(fb_record_decode(fb_span_of(n.stored, n.len), &record), FB_ERR_VERSION_NEWER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_order_gives_one_record),
+        cmocka_unit_test(a_replacer_may_come_first),
+        cmocka_unit_test(stamps_follow_what_was_seen),
+        cmocka_unit_test(damaged_records_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -85,6 +85,14 @@ def float_instruction(archive):
             yield Finding(str(archive), 0, f"{where}: {match.group(1)}")
 
 
+def simulator_needs(program):
+    """The simulator's programs need libc and nothing else: no libsodium, no libuv, no libm."""
+    for line in _run("readelf", "-d", str(program)).splitlines():
+        match = re.search(r"\(NEEDED\).*\[(\S+)\]", line)
+        if match and not match.group(1).startswith(("libc.", "ld-linux", "libblake3.")):
+            yield Finding(str(program), 0, f"needs {match.group(1)}")
+
+
 RULES = {
     core_imports: ("libfaberio_core.a",),
     core_exports: ("libfaberio_core.a",),
@@ -92,6 +100,7 @@ RULES = {
     planted_bug: ("libfaberio_core.a", "libfaberio_sim.a", "libfaberio_io.a", "faberio",
                   "faberio-sim"),
     float_instruction: ("libfaberio_core.a", "libfaberio_sim.a"),
+    simulator_needs: ("faberio-sim", "faberio-sim-mutants"),
 }
 
 

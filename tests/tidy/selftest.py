@@ -155,6 +155,12 @@ OBJECTS = {
 }
 
 
+# rule -> (good, bad) flags of the linker, for a program.
+PROGRAMS = {
+    object_rules.simulator_needs: ((), ("-Wl,--no-as-needed", "-lm")),
+}
+
+
 def tree_of(folder, files):
     for path, text in files.items():
         place = pathlib.Path(folder, path)
@@ -174,7 +180,7 @@ def archive_of(folder, source):
 class RulesFire(unittest.TestCase):
     def test_every_rule_has_a_sample(self):
         self.assertEqual(set(source_rules.RULES + doc_rules.RULES), set(SAMPLES))
-        self.assertEqual(set(object_rules.RULES), set(OBJECTS))
+        self.assertEqual(set(object_rules.RULES), set(OBJECTS) | set(PROGRAMS))
 
     def test_text_rules(self):
         for rule, (good, bad) in SAMPLES.items():
@@ -194,6 +200,15 @@ class RulesFire(unittest.TestCase):
                 with tempfile.TemporaryDirectory() as folder, \
                         self.subTest(rule.__name__, source=source):
                     self.assertNotEqual(list(rule(archive_of(folder, source))), [])
+
+    def test_program_rules(self):
+        for rule, (good, bad) in PROGRAMS.items():
+            with tempfile.TemporaryDirectory() as folder, self.subTest(rule.__name__):
+                program = pathlib.Path(folder, "program")
+                for flags, quiet in ((good, True), (bad, False)):
+                    subprocess.run(["cc", "-xc", "-", "-o", program, *flags], check=True, text=True,
+                                   input="int main(void) { return 0; }\n")
+                    self.assertEqual(not list(rule(program)), quiet)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/space/table.h"
 
-#include "protocol/core/node_id.h"
+#include "protocol/identity/identity.h"
 #include "protocol/store/ops.h"
 
 void fb_space_touch(fb_node *node, uint32_t space)
@@ -182,7 +182,7 @@ uint32_t fb_space_add(fb_node *node, fb_id id, uint32_t local, fb_b32 creator, f
     provider->blake2b(provider->user, (fb_span){NULL, 0}, parts, 2, space->tag, sizeof space->tag);
 
     /* The creator's key is the root of trust: an admin before any statement is read. */
-    if (fb_member_add(node, index, fb_node_id(provider, creator), creator, FB_MEMBER_APPROVED,
+    if (fb_member_add(node, index, fb_node_id_of(provider, &creator), creator, FB_MEMBER_APPROVED,
                       FB_ROLE_ADMIN) == FB_NONE) {
         space->used = false;
         return FB_NONE;

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/space/fold.h"
+
+#include "protocol/identity/identity.h"
+#include "protocol/link/link.h"
+#include "protocol/space/store.h"
+
+/* An own statement that could not be written (every operation was taken) is tried again. */
+#define DUTY_RETRY_NS UINT64_C(50000000)
+
+/* The greater role is the one that may more; of two statements the greater one counts. */
+static fb_role join(fb_role a, fb_role b)
+{
+    if (a == FB_ROLE_NONE) return b;
+    if (b == FB_ROLE_NONE) return a;
+    return a < b ? a : b;
+}
+
+static const fb_member *approved_author(const fb_node *node, uint32_t space, const fb_b32 *author)
+{
+    uint32_t index = fb_member_find(node, space, fb_node_id_of(node->options.provider, author));
+    if (index == FB_NONE) return NULL;
+    const fb_member *member = fb_member_at(node, index);
+    bool same = fb_b32_equal(member->key, *author); /* profile 1: the full key decides */
+    return same && member->status == FB_MEMBER_APPROVED ? member : NULL;
+}
+
+fb_status fb_space_check_author(const fb_node *node, uint32_t space, fb_b32 author)
+{
+    const fb_member *member = approved_author(node, space, &author);
+    if (member == NULL) return FB_ERR_BATCH_POLICY;
+    return member->role == FB_ROLE_ADMIN || member->role == FB_ROLE_WRITER ? FB_OK
+                                                                           : FB_ERR_BATCH_POLICY;
+}
+
+static fb_status check_member(const fb_node *node, uint32_t space, const fb_own_change *change,
+                              const fb_statement *statement)
+{
+    const fb_member *author = approved_author(node, space, &change->author);
+    if (author == NULL || author->role != FB_ROLE_ADMIN) return FB_ERR_BATCH_POLICY;
+    const fb_provider *provider = node->options.provider;
+    FB_TRY(fb_identity_enrol_check(provider, &statement->key));
+    uint32_t known = fb_member_find(node, space, fb_node_id_of(provider, &statement->key));
+    if (known == FB_NONE) return fb_member_fits(node) ? FB_OK : FB_ERR_LIMIT;
+    return fb_b32_equal(fb_member_at(node, known)->key, statement->key) ? FB_OK : FB_ERR_KEY;
+}
+
+static fb_status check(const fb_node *node, uint32_t space, const fb_own_change *change,
+                       fb_statement *statement)
+{
+    FB_TRY(fb_statement_decode(change->fields, change->count, statement));
+    const fb_space *s = fb_space_at(node, space);
+    if (!fb_id_equal(change->record,
+                     fb_statement_record(s->id, statement->kind, &statement->key))) {
+        return FB_ERR_STATEMENT;
+    }
+    switch (statement->kind) {
+    case FB_STATEMENT_SPACE:
+        /* The root of trust came with the invite, or this node is the creator. */
+        return fb_b32_equal(statement->key, s->creator) && fb_b32_equal(change->author, s->creator)
+                   ? FB_OK
+                   : FB_ERR_BATCH_POLICY;
+    case FB_STATEMENT_MEMBER:
+        return check_member(node, space, change, statement);
+    case FB_STATEMENT_ADDRESS:
+        return fb_b32_equal(statement->key, change->author) &&
+                       approved_author(node, space, &change->author) != NULL
+                   ? FB_OK
+                   : FB_ERR_BATCH_POLICY;
+    }
+    return FB_ERR_UNSUPPORTED;
+}
+
+fb_status fb_space_check_statement(const fb_node *node, uint32_t space, const fb_own_change *change)
+{
+    fb_statement statement;
+    return check(node, space, change, &statement);
+}
+
+/* Order of (stamp, dot), DESIGN 3.1: the stamp signed, the rest unsigned. */
+static int dot_stamp_compare(const fb_dot_stamp *a, const fb_dot_stamp *b)
+{
+    if (a->stamp != b->stamp) return a->stamp < b->stamp ? -1 : 1;
+    int order = fb_id_compare(a->node, b->node);
+    if (order != 0) return order;
+    if (a->incarnation != b->incarnation) return a->incarnation < b->incarnation ? -1 : 1;
+    return a->seq < b->seq ? -1 : a->seq > b->seq;
+}
+
+/* Dials a member where it said it is; this node itself and a node that is not approved do not. */
+static void dial(fb_node *node, const fb_member *member)
+{
+    if (member->address_len == 0 || member->status != FB_MEMBER_APPROVED ||
+        fb_b32_equal(member->key, node->self_key) ||
+        fb_space_own_status(node, member->space) != FB_MEMBER_APPROVED) {
+        return;
+    }
+    /* A full address book is no reason to refuse a statement: others may dial. */
+    (void)fb_link_dial(node, member->space, fb_span_of(member->address, member->address_len),
+                       member->id);
+}
+
+static void dial_members(fb_node *node, uint32_t space)
+{
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
+        dial(node, fb_member_at(node, m));
+    }
+}
+
+static void fold_root(fb_node *node, uint32_t index, const fb_statement *statement)
+{
+    fb_space *space = fb_space_at(node, index);
+    if (space->rooted) return;
+    space->rooted = true;
+    space->name_len = statement->text_len;
+    memcpy(space->name, statement->text, statement->text_len);
+    fb_space_touch(node, index);
+    fb_space_put(node, index);
+    fb_member_observe(
+        node, fb_member_find(node, index, fb_node_id_of(node->options.provider, &space->creator)));
+}
+
+/* This node became a member: the invite's secret is of no more use, the statement is its proof. */
+static void fold_own(fb_node *node, uint32_t index, fb_span batch)
+{
+    fb_space *space = fb_space_at(node, index);
+    memset(&space->joining.secret, 0, sizeof space->joining.secret);
+    space->taken = true;
+    if (batch.len != 0 && batch.len <= sizeof space->proof) {
+        memcpy(space->proof, batch.p, batch.len);
+        space->proof_len = (uint16_t)batch.len;
+        fb_space_put_proof(node, index);
+    }
+    fb_space_put(node, index);
+    fb_space_touch(node, index);
+    fb_space_duty(node, index);
+    dial_members(node, index);
+}
+
+static void fold_member(fb_node *node, uint32_t space, const fb_statement *statement, fb_span batch)
+{
+    const fb_provider *provider = node->options.provider;
+    fb_id id = fb_node_id_of(provider, &statement->key);
+    bool self = fb_b32_equal(statement->key, node->self_key);
+    bool was_member = fb_space_own_status(node, space) == FB_MEMBER_APPROVED;
+    bool approved = true; /* now, and not before */
+    uint32_t index = fb_member_find(node, space, id);
+    if (index == FB_NONE) {
+        index = fb_member_add(node, space, id, statement->key, FB_MEMBER_APPROVED, statement->role);
+        if (index == FB_NONE) {
+            /* A batch with more members than there are places left. They are no members here. */
+            fb_log(node, FB_LOG_ERROR, "no place for another member; raise the limit",
+                   (fb_span){NULL, 0});
+            return;
+        }
+    } else {
+        fb_member *known = fb_member_at(node, index);
+        fb_role role = join(known->role, statement->role);
+        bool told = known->status == FB_MEMBER_APPROVED && !known->introduced;
+        if (told && role == known->role) return;
+        approved = known->status != FB_MEMBER_APPROVED;
+        if (approved) fb_pending_delete(node, index);
+        known->introduced = false;
+        known->role = role;
+        fb_member_set_status(node, index, FB_MEMBER_APPROVED);
+    }
+    fb_member *member = fb_member_at(node, index);
+    if (approved && member->approved_w == 0) {
+        member->approved_w = fb_w_building(node);
+        node->spaces->awaiting++;
+    }
+    fb_member_touch(node, index);
+    fb_member_put(node, index);
+    fb_member_observe(node, index);
+    if (self && !was_member) fold_own(node, space, batch);
+}
+
+static void fold_address(fb_node *node, uint32_t space, const fb_statement *statement,
+                         const fb_own_change *change)
+{
+    uint32_t index =
+        fb_member_find(node, space, fb_node_id_of(node->options.provider, &statement->key));
+    if (index == FB_NONE) return;
+    fb_member *member = fb_member_at(node, index);
+    fb_dot_stamp at = {change->stamp, change->dot_node, change->dot_incarnation, change->dot_seq};
+    if (member->address_len != 0 && dot_stamp_compare(&at, &member->address_at) <= 0) return;
+    fb_span was = fb_span_of(member->address, member->address_len);
+    bool moved = !fb_span_equal(was, fb_span_of(statement->text, statement->text_len));
+    bool self = fb_b32_equal(member->key, node->self_key);
+    if (moved && was.len != 0 && !self) fb_link_forget(node, space, was);
+    member->address_at = at;
+    member->address_len = statement->text_len;
+    memcpy(member->address, statement->text, statement->text_len);
+    fb_member_touch(node, index);
+    fb_member_put(node, index);
+    if (moved) dial(node, member);
+}
+
+void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change)
+{
+    fb_statement statement;
+    /* The database has checked the batch before it executed any of it. */
+    if (check(node, space, change, &statement) != FB_OK) return;
+    switch (statement.kind) {
+    case FB_STATEMENT_SPACE:
+        fold_root(node, space, &statement);
+        break;
+    case FB_STATEMENT_MEMBER:
+        fold_member(node, space, &statement, change->batch);
+        break;
+    case FB_STATEMENT_ADDRESS:
+        fold_address(node, space, &statement, change);
+        break;
+    }
+}
+
+uint32_t fb_space_introduce(fb_node *node, uint32_t space, fb_b32 key, fb_role role)
+{
+    const fb_provider *provider = node->options.provider;
+    if (fb_identity_enrol_check(provider, &key) != FB_OK) return FB_NONE;
+    fb_id id = fb_node_id_of(provider, &key);
+    uint32_t index = fb_member_find(node, space, id);
+    if (index == FB_NONE) {
+        index = fb_member_add(node, space, id, key, FB_MEMBER_APPROVED, role);
+        if (index == FB_NONE) return FB_NONE;
+    } else {
+        fb_member *known = fb_member_at(node, index);
+        if (!fb_b32_equal(known->key, key)) return FB_NONE;
+        if (known->status == FB_MEMBER_APPROVED) return index;
+        if (known->status != FB_MEMBER_PENDING) return FB_NONE;
+        known->role = role;
+        fb_member_set_status(node, index, FB_MEMBER_APPROVED);
+    }
+    fb_member_at(node, index)->introduced = true;
+    fb_member_touch(node, index);
+    fb_member_observe(node, index);
+    return index;
+}
+
+/* Links that wait for a statement to be durable. */
+void fb_space_durable(fb_node *node)
+{
+    struct fb_spaces *spaces = node->spaces;
+    if (spaces->awaiting == 0) return;
+    uint64_t durable = fb_w_durable(node);
+    bool any = false;
+    for (uint32_t i = 0; i < node->options.sizes.members && spaces->awaiting > 0; i++) {
+        fb_member *member = fb_member_at(node, i);
+        if (!member->used || member->approved_w == 0 || member->approved_w > durable) continue;
+        member->approved_w = 0;
+        spaces->awaiting--;
+        any = true;
+        fb_member_touch(node, i);
+    }
+    if (!any) return;
+    for (uint32_t link = 0; link < fb_link_capacity(node); link++) {
+        const fb_link_info *info = fb_link_at(node, link);
+        if (info->state != FB_LINK_PENDING || fb_id_is_zero(info->peer)) continue;
+        /* Who calls this node pending has to say otherwise first. */
+        if (spaces->shown[link].you == FB_MEMBER_PENDING) continue;
+        uint32_t member;
+        if (fb_space_judge_peer(node, info->space, info->peer, info->peer_key, &member) ==
+            FB_MEMBER_APPROVED) {
+            fb_link_approved(node, link, member);
+        }
+    }
+}
+
+/* What this node states itself. */
+
+static void duty_done(fb_node *node, uint64_t user, fb_status status, uint64_t w)
+{
+    fb_space *space = fb_space_at(node, (uint32_t)user);
+    space->writing = false;
+    fb_space_touch(node, (uint32_t)user);
+    if (status != FB_OK) {
+        fb_timer_set(node, &space->timer, fb_add_sat_u64(node->mono_ns, DUTY_RETRY_NS));
+        return;
+    }
+    if (space->rooted && space->waiting.number != 0 && !space->joining.given) {
+        uint32_t index = space->waiting.index;
+        if (fb_request_at(node, index).number == space->waiting.number) {
+            uint8_t answer[16];
+            memcpy(answer, space->id.b, sizeof answer);
+            fb_reply_held(node, index, FB_OK, w, fb_span_of(answer, sizeof answer));
+        }
+        space->waiting.number = 0;
+    }
+    fb_space_duty(node, (uint32_t)user);
+}
+
+static fb_status duty_write(fb_node *node, uint32_t index, const fb_statement *statement)
+{
+    fb_space *space = fb_space_at(node, index);
+    fb_statement_fields fields;
+    fb_statement_encode(statement, &fields);
+    fb_id record = fb_statement_record(space->id, statement->kind, &statement->key);
+    /* `done` may come within the call. */
+    space->writing = true;
+    fb_status status = fb_database_write(node, index, FB_AREA_SPACE, (fb_span){NULL, 0}, record,
+                                         fields.field, fields.count, duty_done, index);
+    if (status != FB_OK) space->writing = false;
+    fb_space_touch(node, index);
+    return status;
+}
+
+/* The statement that is due, if any. */
+static bool duty_of(const fb_node *node, const fb_space *space, fb_statement *statement)
+{
+    memset(statement, 0, sizeof *statement);
+    statement->key = node->self_key;
+    if (!space->rooted && fb_b32_equal(space->creator, node->self_key)) {
+        statement->kind = FB_STATEMENT_SPACE;
+        statement->text_len = space->name_len;
+        memcpy(statement->text, space->name, space->name_len);
+        return true;
+    }
+    if (space->own == FB_NONE || space->address_len == 0 || space->address_said) return false;
+    const fb_member *own = fb_member_at(node, space->own);
+    if (fb_span_equal(fb_span_of(own->address, own->address_len),
+                      fb_span_of(space->address, space->address_len))) {
+        return false;
+    }
+    statement->kind = FB_STATEMENT_ADDRESS;
+    statement->text_len = space->address_len;
+    memcpy(statement->text, space->address, space->address_len);
+    return true;
+}
+
+void fb_space_duty(fb_node *node, uint32_t index)
+{
+    fb_space *space = fb_space_at(node, index);
+    fb_statement statement;
+    if (space->writing || fb_timer_is_set(&space->timer) || !duty_of(node, space, &statement)) {
+        return;
+    }
+    fb_timer_set(node, &space->timer, node->mono_ns);
+}
+
+void fb_space_duty_due(fb_node *node, uint32_t index)
+{
+    fb_space *space = fb_space_at(node, index);
+    fb_statement statement;
+    if (!space->used || space->writing || !duty_of(node, space, &statement)) return;
+    /* Once an incarnation: a value from a clock in the future may be shown instead for a while. */
+    if (statement.kind == FB_STATEMENT_ADDRESS) space->address_said = true;
+    if (duty_write(node, index, &statement) != FB_OK) {
+        if (statement.kind == FB_STATEMENT_ADDRESS) space->address_said = false;
+        fb_timer_set(node, &space->timer, fb_add_sat_u64(node->mono_ns, DUTY_RETRY_NS));
+    }
+}
+
+void fb_space_started(fb_node *node, uint32_t index)
+{
+    const fb_space *space = fb_space_at(node, index);
+    dial_members(node, index);
+    const fb_joining *joining = &space->joining;
+    if (joining->given) {
+        (void)fb_link_dial(node, index, fb_span_of(joining->address, joining->address_len),
+                           fb_node_id_of(node->options.provider, &joining->inviter));
+    }
+    fb_space_duty(node, index);
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/space/store.h"
+
+#include "protocol/identity/identity.h"
+#include "protocol/store/keys.h"
+
+#define VALUE_VERSION 1u
+#define KEY_BYTES     32u
+#define LOAD_BYTES    3072u /* of one page: the smallest operation_bytes has room for it */
+
+enum space_item { ITEM_SPACE = 0, ITEM_PROOF = 1 };
+
+enum space_flag {
+    FLAG_ROOTED = 1u,
+    FLAG_TAKEN = 2u,
+    FLAG_JOINING = 4u,
+};
+
+typedef struct key {
+    uint8_t bytes[KEY_BYTES];
+    fb_writer w;
+} key;
+
+static void key_begin(key *k, fb_tag tag, uint32_t number)
+{
+    k->w = fb_writer_of(k->bytes, sizeof k->bytes);
+    fb_write_u8(&k->w, (uint8_t)tag);
+    fb_write_u32(&k->w, number);
+}
+
+static void key_of_space(const fb_node *node, key *k, uint32_t space, enum space_item item)
+{
+    key_begin(k, FB_TAG_SPACE, fb_space_at(node, space)->local);
+    fb_write_u8(&k->w, (uint8_t)item);
+}
+
+static void key_of_member(const fb_node *node, key *k, fb_tag tag, const fb_member *member)
+{
+    key_begin(k, tag, fb_space_at(node, member->space)->local);
+    fb_write_id(&k->w, member->id);
+}
+
+static void key_of_invite(const fb_node *node, key *k, const fb_given_invite *invite)
+{
+    key_begin(k, FB_TAG_INVITE, fb_space_at(node, invite->space)->local);
+    fb_write_id(&k->w, invite->id);
+}
+
+static void put(fb_node *node, const key *k, const fb_writer *value)
+{
+    FB_ASSERT(!value->failed);
+    fb_put(node, fb_writer_span(&k->w), fb_writer_span(value));
+}
+
+static int64_t read_i64(fb_reader *r)
+{
+    uint64_t v = fb_read_u64(r);
+    return v <= INT64_MAX ? (int64_t)v : -(int64_t)(UINT64_MAX - v) - 1;
+}
+
+/* Copies a span16 into a buffer of a table; the reader fails when it does not fit. */
+static uint8_t read_text(fb_reader *r, uint8_t *out, size_t cap)
+{
+    fb_span text = fb_read_span16(r);
+    if (text.len > cap) r->failed = true;
+    if (r->failed || text.len == 0) return 0;
+    memcpy(out, text.p, text.len);
+    return (uint8_t)text.len;
+}
+
+void fb_space_put(fb_node *node, uint32_t index)
+{
+    const fb_space *space = fb_space_at(node, index);
+    uint8_t bytes[FB_SPACE_PUT_BYTES];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
+    fb_write_u8(&w, VALUE_VERSION);
+    fb_write_id(&w, space->id);
+    fb_write_b32(&w, space->creator);
+    fb_write_u8(&w,
+                (uint8_t)((space->rooted ? FLAG_ROOTED : 0u) | (space->taken ? FLAG_TAKEN : 0u) |
+                          (space->joining.given ? FLAG_JOINING : 0u)));
+    fb_write_span16(&w, fb_span_of(space->name, space->name_len));
+    fb_write_span16(&w, fb_span_of(space->address, space->address_len));
+    if (space->joining.given) {
+        const fb_joining *joining = &space->joining;
+        fb_write_id(&w, joining->id);
+        fb_write_b32(&w, joining->secret);
+        fb_write_b32(&w, joining->inviter);
+        fb_write_span16(&w, fb_span_of(joining->address, joining->address_len));
+    }
+    key k;
+    key_of_space(node, &k, index, ITEM_SPACE);
+    put(node, &k, &w);
+}
+
+void fb_space_put_proof(fb_node *node, uint32_t index)
+{
+    const fb_space *space = fb_space_at(node, index);
+    key k;
+    key_of_space(node, &k, index, ITEM_PROOF);
+    fb_put(node, fb_writer_span(&k.w), fb_span_of(space->proof, space->proof_len));
+}
+
+void fb_member_put(fb_node *node, uint32_t index)
+{
+    const fb_member *member = fb_member_at(node, index);
+    uint8_t bytes[FB_MEMBER_PUT_BYTES];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
+    fb_write_u8(&w, VALUE_VERSION);
+    fb_write_b32(&w, member->key);
+    fb_write_u8(&w, (uint8_t)member->status);
+    fb_write_u8(&w, (uint8_t)member->role);
+    fb_write_span16(&w, fb_span_of(member->address, member->address_len));
+    fb_write_u64(&w, (uint64_t)member->address_at.stamp);
+    fb_write_id(&w, member->address_at.node);
+    fb_write_u64(&w, member->address_at.incarnation);
+    fb_write_u64(&w, member->address_at.seq);
+    key k;
+    key_of_member(node, &k, FB_TAG_MEMBER, member);
+    put(node, &k, &w);
+}
+
+void fb_pending_put(fb_node *node, uint32_t index)
+{
+    const fb_member *member = fb_member_at(node, index);
+    uint8_t bytes[FB_PENDING_PUT_BYTES];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
+    fb_write_u8(&w, VALUE_VERSION);
+    fb_write_b32(&w, member->key);
+    fb_write_id(&w, member->invite);
+    key k;
+    key_of_member(node, &k, FB_TAG_PENDING, member);
+    put(node, &k, &w);
+}
+
+void fb_pending_delete(fb_node *node, uint32_t index)
+{
+    key k;
+    key_of_member(node, &k, FB_TAG_PENDING, fb_member_at(node, index));
+    fb_delete(node, fb_writer_span(&k.w));
+}
+
+void fb_invite_put(fb_node *node, uint32_t index)
+{
+    const fb_given_invite *invite = &node->spaces->invite[index];
+    uint8_t bytes[FB_INVITE_PUT_BYTES];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
+    fb_write_u8(&w, VALUE_VERSION);
+    fb_write_b32(&w, invite->secret);
+    fb_write_u32(&w, invite->uses);
+    fb_write_u64(&w, (uint64_t)invite->expires_us);
+    key k;
+    key_of_invite(node, &k, invite);
+    put(node, &k, &w);
+}
+
+void fb_invite_delete(fb_node *node, uint32_t index)
+{
+    key k;
+    key_of_invite(node, &k, &node->spaces->invite[index]);
+    fb_delete(node, fb_writer_span(&k.w));
+}
+
+void fb_application_put(fb_node *node, uint32_t index)
+{
+    const fb_application *application = &node->spaces->application[index];
+    uint8_t bytes[FB_APPLICATION_PUT_BYTES];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
+    fb_write_u8(&w, VALUE_VERSION);
+    fb_write_u8(&w, application->revoked);
+    fb_write_b32(&w, application->token_hash);
+    fb_write_span16(&w, fb_span_of(application->name, application->name_len));
+    for (uint32_t i = 0; i < node->options.sizes.spaces; i++) {
+        if ((application->spaces >> i & 1u) != 0) fb_write_u32(&w, fb_space_at(node, i)->local);
+    }
+    key k;
+    key_begin(&k, FB_TAG_APPLICATION, application->number);
+    put(node, &k, &w);
+}
+
+/* Loading: one part after another, a page of each at a time. */
+
+static uint32_t space_of_local(const fb_node *node, uint32_t local)
+{
+    for (uint32_t i = 0; i < node->options.sizes.spaces; i++) {
+        if (fb_space_exists(node, i) && fb_space_at(node, i)->local == local) return i;
+    }
+    return FB_NONE;
+}
+
+static fb_status load_space_item(fb_node *node, uint32_t local, fb_reader *v)
+{
+    fb_id id = fb_read_id(v);
+    fb_b32 creator = fb_read_b32(v);
+    uint8_t flags = fb_read_u8(v);
+    uint8_t name[FB_SPACE_NAME_BYTES_MAX];
+    uint8_t name_len = read_text(v, name, sizeof name);
+    if (v->failed) return FB_ERR_STORE_DAMAGED;
+    uint32_t index = fb_space_add(node, id, local, creator, fb_span_of(name, name_len));
+    if (index == FB_NONE) return FB_ERR_LIMIT;
+    fb_space *space = fb_space_at(node, index);
+    space->rooted = (flags & FLAG_ROOTED) != 0;
+    space->taken = (flags & FLAG_TAKEN) != 0;
+    space->address_len = read_text(v, space->address, sizeof space->address);
+    if ((flags & FLAG_JOINING) != 0) {
+        fb_joining *joining = &space->joining;
+        joining->given = true;
+        joining->id = fb_read_id(v);
+        joining->secret = fb_read_b32(v);
+        joining->inviter = fb_read_b32(v);
+        joining->address_len = read_text(v, joining->address, sizeof joining->address);
+    }
+    return FB_OK;
+}
+
+static fb_status load_space(fb_node *node, fb_reader *k, fb_reader *v)
+{
+    uint32_t local = fb_read_u32(k);
+    uint8_t item = fb_read_u8(k);
+    if (item == ITEM_SPACE) {
+        if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
+        return load_space_item(node, local, v);
+    }
+    uint32_t space = space_of_local(node, local);
+    fb_span proof = fb_read_bytes(v, fb_reader_left(v));
+    if (item != ITEM_PROOF || space == FB_NONE || proof.len > FB_STATEMENT_PROOF_BYTES_MAX) {
+        return FB_ERR_STORE_DAMAGED;
+    }
+    memcpy(fb_space_at(node, space)->proof, proof.p, proof.len);
+    fb_space_at(node, space)->proof_len = (uint16_t)proof.len;
+    return FB_OK;
+}
+
+static fb_status load_member(fb_node *node, fb_reader *k, fb_reader *v)
+{
+    uint32_t space = space_of_local(node, fb_read_u32(k));
+    fb_id id = fb_read_id(k);
+    if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
+    fb_b32 public_key = fb_read_b32(v);
+    uint8_t status = fb_read_u8(v);
+    uint8_t role = fb_read_u8(v);
+    if (space == FB_NONE || v->failed || status != FB_MEMBER_APPROVED || role > FB_ROLE_READER) {
+        return FB_ERR_STORE_DAMAGED;
+    }
+    uint32_t index = fb_member_find(node, space, id); /* the creator is there */
+    if (index == FB_NONE) {
+        index = fb_member_add(node, space, id, public_key, FB_MEMBER_APPROVED, (fb_role)role);
+    }
+    if (index == FB_NONE) return FB_ERR_LIMIT;
+    fb_member *member = fb_member_at(node, index);
+    member->address_len = read_text(v, member->address, sizeof member->address);
+    member->address_at.stamp = read_i64(v);
+    member->address_at.node = fb_read_id(v);
+    member->address_at.incarnation = fb_read_u64(v);
+    member->address_at.seq = fb_read_u64(v);
+    return FB_OK;
+}
+
+static fb_status load_pending(fb_node *node, fb_reader *k, fb_reader *v)
+{
+    uint32_t space = space_of_local(node, fb_read_u32(k));
+    fb_id id = fb_read_id(k);
+    if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
+    fb_b32 public_key = fb_read_b32(v);
+    fb_id invite = fb_read_id(v);
+    if (space == FB_NONE || v->failed) return FB_ERR_STORE_DAMAGED;
+    if (fb_member_find(node, space, id) != FB_NONE) return FB_OK; /* approved elsewhere meanwhile */
+    uint32_t index = fb_member_add(node, space, id, public_key, FB_MEMBER_PENDING, FB_ROLE_NONE);
+    /* Members have the places first; who asked may ask again. */
+    if (index != FB_NONE) fb_member_at(node, index)->invite = invite;
+    return FB_OK;
+}
+
+static fb_status load_invite(fb_node *node, fb_reader *k, fb_reader *v)
+{
+    uint32_t space = space_of_local(node, fb_read_u32(k));
+    uint32_t index = 0;
+    while (index < node->options.sizes.invites && node->spaces->invite[index].used) index++;
+    if (index == node->options.sizes.invites) return FB_ERR_LIMIT;
+    fb_given_invite *invite = &node->spaces->invite[index];
+    invite->id = fb_read_id(k);
+    if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
+    invite->space = space;
+    invite->secret = fb_read_b32(v);
+    invite->uses = fb_read_u32(v);
+    invite->expires_us = read_i64(v);
+    if (space == FB_NONE) return FB_ERR_STORE_DAMAGED;
+    invite->used = true;
+    fb_digest_touch(node, FB_DIGEST_INVITE, index);
+    return FB_OK;
+}
+
+static fb_status load_application(fb_node *node, fb_reader *k, fb_reader *v)
+{
+    uint32_t index = 0;
+    while (index < node->options.sizes.applications && node->spaces->application[index].used) {
+        index++;
+    }
+    if (index == node->options.sizes.applications) return FB_ERR_LIMIT;
+    fb_application *application = &node->spaces->application[index];
+    application->number = fb_read_u32(k);
+    if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
+    application->revoked = fb_read_u8(v) != 0;
+    application->token_hash = fb_read_b32(v);
+    application->name_len = read_text(v, application->name, sizeof application->name);
+    application->spaces = 0;
+    while (fb_reader_left(v) > 0) {
+        uint32_t space = space_of_local(node, fb_read_u32(v));
+        if (space != FB_NONE) application->spaces |= UINT64_C(1) << space;
+    }
+    application->used = true;
+    if (application->number > node->spaces->application_number) {
+        node->spaces->application_number = application->number;
+    }
+    fb_digest_touch(node, FB_DIGEST_APPLICATION, index);
+    return FB_OK;
+}
+
+/* In this order: everything else names a space, and members have their places before who asks. */
+static const struct part {
+    fb_tag tag;
+    uint32_t value_bytes;
+    fb_status (*load)(fb_node *node, fb_reader *key, fb_reader *value);
+} parts[] = {
+    {FB_TAG_SPACE, FB_STATEMENT_PROOF_BYTES_MAX, load_space},
+    {FB_TAG_MEMBER, FB_MEMBER_PUT_BYTES, load_member},
+    {FB_TAG_INVITE, FB_INVITE_PUT_BYTES, load_invite},
+    {FB_TAG_PENDING, FB_PENDING_PUT_BYTES, load_pending},
+    {FB_TAG_APPLICATION, FB_APPLICATION_PUT_BYTES, load_application},
+};
+
+#define PARTS (sizeof parts / sizeof parts[0])
+
+_Static_assert(FB_SPACE_PUT_BYTES <= FB_STATEMENT_PROOF_BYTES_MAX,
+               "both items of a space are read whole");
+_Static_assert(FB_STATEMENT_PROOF_BYTES_MAX + 128u <= LOAD_BYTES, "an entry fits a page");
+
+static void load_page(fb_node *node, fb_op *op);
+
+static void load_begin(fb_node *node)
+{
+    struct fb_spaces *spaces = node->spaces;
+    uint8_t tag = (uint8_t)parts[spaces->load_part].tag;
+    uint8_t high = (uint8_t)(tag + 1);
+    uint8_t low[FB_KEY_BYTES_MAX] = {tag};
+    size_t low_len = 1;
+    if (spaces->load_key_len != 0) {
+        /* The first key after the last one read. */
+        memcpy(low, spaces->load_key, spaces->load_key_len);
+        low[spaces->load_key_len] = 0;
+        low_len = spaces->load_key_len + 1u;
+    }
+    fb_op *op = fb_op_begin(node, FB_OP_READER, load_page, 0, 0);
+    FB_ASSERT(op != NULL); /* hardly another operation runs while a plane loads */
+    bool named = fb_op_read_range(op, fb_span_of(low, low_len), fb_span_of(&high, 1),
+                                  parts[spaces->load_part].value_bytes, 64, LOAD_BYTES, false);
+    FB_ASSERT(named);
+    fb_op_issue(node, op);
+}
+
+static fb_status load_entry(fb_node *node, fb_read_entry entry)
+{
+    struct fb_spaces *spaces = node->spaces;
+    fb_reader k = fb_reader_of(entry.key);
+    fb_reader v = fb_reader_of(entry.value);
+    fb_read_u8(&k);
+    if (entry.key.len >= sizeof spaces->load_key || entry.value.len != entry.value_len) {
+        return FB_ERR_STORE_DAMAGED;
+    }
+    FB_TRY(parts[spaces->load_part].load(node, &k, &v));
+    if (!fb_reader_done(&k) || !fb_reader_done(&v)) return FB_ERR_STORE_DAMAGED;
+    memcpy(spaces->load_key, entry.key.p, entry.key.len);
+    spaces->load_key_len = (uint16_t)entry.key.len;
+    return FB_OK;
+}
+
+static void load_page(fb_node *node, fb_op *op)
+{
+    struct fb_spaces *spaces = node->spaces;
+    fb_status status = fb_op_status(op);
+    uint32_t count = status == FB_OK ? fb_op_range_count(node, op, 0) : 0;
+    for (uint32_t i = 0; i < count && status == FB_OK; i++) {
+        status = load_entry(node, fb_op_range_entry(node, op, 0, i));
+    }
+    if (status != FB_OK) {
+        fb_incarnation_end(node, status);
+        return;
+    }
+    if (fb_op_range_whole(node, op, 0)) {
+        spaces->load_part++;
+        spaces->load_key_len = 0;
+    }
+    if (spaces->load_part == PARTS) {
+        fb_plane_loaded(node);
+    } else {
+        load_begin(node); /* a page each, so that an operation keeps one page */
+    }
+}
+
+void fb_space_load(fb_node *node)
+{
+    node->spaces->load_part = 0;
+    node->spaces->load_key_len = 0;
+    load_begin(node);
+}

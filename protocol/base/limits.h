@@ -28,6 +28,10 @@
 #define FB_REKEY_EVERY       65536u
 #define FB_ADDRESS_BYTES_MAX 128u
 
+/* Spaces. */
+#define FB_PENDING_MEMBERS_MAX 64u   /* who asked to join and waits, in all spaces */
+#define FB_INVITE_USES_MAX     1000u /* of one invite */
+
 /* Store. */
 #define FB_KEY_BYTES_MAX            511u /* LMDB's */
 #define FB_VALUE_BYTES_MAX          65536u
@@ -50,7 +54,7 @@
 
 /* Local requests. */
 #define FB_REPLY_BYTES_MAX  65536u
-#define FB_REPLY_HELD_BYTES 256u /* a reply that waits for a write set */
+#define FB_REPLY_HELD_BYTES 512u /* a reply that waits for a write set */
 #define FB_LIST_ITEMS_MAX   256u
 
 /* Log lines: so much of a peer's text is shown. */
@@ -77,6 +81,8 @@ _Static_assert(FB_BATCH_BYTES_MAX + 1024 <= FB_VALUE_BYTES_MAX, "a batch fits a 
 _Static_assert(FB_FIELD_VALUE_BYTES_MAX + 4096 <= FB_BATCH_BYTES_MAX,
                "a change with one value of the largest size fits a batch");
 _Static_assert(FB_FIELD_NAME_BYTES_MAX + 64 <= FB_KEY_BYTES_MAX, "a field fits a key");
+_Static_assert(FB_REPLY_HELD_BYTES >= 160 + FB_ADDRESS_BYTES_MAX + FB_SPACE_NAME_BYTES_MAX,
+               "an invite fits a reply that waits");
 _Static_assert(FB_SEND_WINDOW_BYTES >= FB_FRAME_BYTES_MAX, "the window holds one message");
 _Static_assert(FB_WRITE_SETS_KEPT >= FB_WRITE_SETS_IN_FLIGHT_MAX + 2,
                "one building and one kept besides those in flight");

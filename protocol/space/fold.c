@@ -309,7 +309,7 @@ static bool duty_of(const fb_node *node, const fb_space *space, fb_statement *st
 {
     memset(statement, 0, sizeof *statement);
     statement->key = node->self_key;
-    if (!space->rooted && fb_b32_equal(space->creator, node->self_key)) {
+    if (!space->rooted && !space->joining.given && fb_b32_equal(space->creator, node->self_key)) {
         statement->kind = FB_STATEMENT_SPACE;
         statement->text_len = space->name_len;
         memcpy(statement->text, space->name, space->name_len);

@@ -115,7 +115,7 @@ static bool peek_invite(fb_node *node, uint32_t link, fb_frame_out *out)
 static void sent_invite(fb_node *node, uint32_t link)
 {
     fb_shown *shown = shown_at(node, link);
-    if (shown->owes_proof) {
+    if (shown->owes_proof && has_secret(fb_space_at(node, fb_link_at(node, link)->space))) {
         shown->owes_proof = false;
     } else {
         shown->owes_answer = false;
@@ -214,10 +214,12 @@ static void take_proof(fb_node *node, fb_op *op)
         fb_link_close(node, context->link, status);
         return;
     }
-    /* A fresh request takes one use; who asks again finds its own (restarts of either side). */
+    uint32_t member = fb_member_find(node, info->space, info->peer);
+    if (member != FB_NONE && fb_member_at(node, member)->status == FB_MEMBER_APPROVED) return;
+    /* A fresh request takes one use; who asks again finds its own (restarts of either side), which
+     * is put again so that the answer waits for something. */
     if (!again) {
         fb_given_invite *given = &node->spaces->invite[invite];
-        uint32_t member = fb_member_find(node, info->space, info->peer);
         if (member == FB_NONE) {
             member = fb_member_add(node, info->space, info->peer, info->peer_key, FB_MEMBER_PENDING,
                                    FB_ROLE_NONE);
@@ -227,12 +229,10 @@ static void take_proof(fb_node *node, fb_op *op)
         fb_member_touch(node, member);
         fb_digest_touch(node, FB_DIGEST_INVITE, invite);
         fb_invite_put(node, invite);
-        fb_pending_put(node, member);
         fb_member_observe(node, member);
     }
-    /* What was put earlier may not be durable either. */
+    fb_pending_put(node, member);
     owe_answer(node, context->link, &context->invite, fb_w_building(node));
-    if (!fb_w_dirty(node)) fb_space_answer_durable(node);
 }
 
 static fb_status frame_proof(fb_node *node, uint32_t link, const fb_invite_frame *frame)
@@ -270,8 +270,7 @@ void fb_space_answer_durable(fb_node *node)
 {
     struct fb_spaces *spaces = node->spaces;
     if (spaces->answering == 0) return;
-    uint64_t durable = fb_w_dirty(node) ? fb_w_durable(node) : fb_w_building(node);
-    if (fb_w_durable(node) + 1 < fb_w_building(node)) durable = fb_w_durable(node);
+    uint64_t durable = fb_w_durable(node);
     for (uint32_t link = 0; link < fb_link_capacity(node) && spaces->answering > 0; link++) {
         fb_shown *shown = shown_at(node, link);
         if (!shown->owes_answer || shown->answer_w == 0 || shown->answer_w > durable) continue;

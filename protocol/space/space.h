@@ -29,6 +29,8 @@ typedef enum fb_role {
     FB_ROLE_READER = 3,
 } fb_role;
 
+extern const fb_plane fb_space_plane;
+
 /* Indices of spaces and members are stable within an incarnation. */
 uint32_t fb_space_find(const fb_node *node, fb_id space);
 uint32_t fb_space_find_tag(const fb_node *node, const uint8_t tag[16]); /* profile 7, preamble */

@@ -178,6 +178,13 @@ void fb_application_put(fb_node *node, uint32_t index)
     put(node, &k, &w);
 }
 
+void fb_application_delete(fb_node *node, uint32_t index)
+{
+    key k;
+    key_begin(&k, FB_TAG_APPLICATION, node->spaces->application[index].number);
+    fb_delete(node, fb_writer_span(&k.w));
+}
+
 /* Loading: one part after another, a page of each at a time. */
 
 static uint32_t space_of_local(const fb_node *node, uint32_t local)

@@ -30,6 +30,7 @@ void fb_pending_delete(fb_node *node, uint32_t member);
 void fb_invite_put(fb_node *node, uint32_t invite);
 void fb_invite_delete(fb_node *node, uint32_t invite);
 void fb_application_put(fb_node *node, uint32_t application);
+void fb_application_delete(fb_node *node, uint32_t application);
 
 /* Reads everything and calls fb_plane_loaded. A value that breaks its format ends the incarnation
  * with FB_ERR_STORE_DAMAGED, one of a later version with FB_ERR_VERSION_NEWER. */

@@ -136,15 +136,6 @@ void fb_member_set_status(fb_node *node, uint32_t index, fb_member_status status
     fb_member_touch(node, index);
 }
 
-uint32_t fb_space_pending(const fb_node *node, uint32_t space)
-{
-    uint32_t n = 0;
-    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
-        n += fb_member_at(node, m)->status == FB_MEMBER_PENDING;
-    }
-    return n;
-}
-
 void fb_member_observe(fb_node *node, uint32_t index)
 {
     const fb_member *member = fb_member_at(node, index);

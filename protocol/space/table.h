@@ -116,6 +116,7 @@ struct fb_spaces {
     fb_given_invite *invite;
     fb_application *application;
     fb_shown *shown;   /* by link */
+    uint64_t *stating; /* by request index: number of the one that waits for a statement */
     uint32_t *buckets; /* members by (space, id); index plus one */
     uint32_t bucket_mask;
     uint32_t member_free; /* list through `next`; index plus one */
@@ -159,8 +160,6 @@ void fb_member_drop(fb_node *node, uint32_t member);
 bool fb_member_fits(const fb_node *node);
 /* Counts and list positions depend on the status: the one way to change it. */
 void fb_member_set_status(fb_node *node, uint32_t member, fb_member_status status);
-/* Pending members of a space. */
-uint32_t fb_space_pending(const fb_node *node, uint32_t space);
 
 void fb_member_observe(fb_node *node, uint32_t member);
 

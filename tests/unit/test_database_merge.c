@@ -180,7 +180,7 @@ static uint32_t all_orders(const world *w, uint32_t order[CHANGES], uint32_t pla
 {
     if (placed == w->count) {
         node_state n = {.len = 0};
-        uint8_t mine[16];
+        uint8_t mine[16] = {0};
         for (uint32_t i = 0; i < w->count; i++) apply(w, &n, order[i], mine);
         if (*first) {
             memcpy(fingerprint, mine, 16);

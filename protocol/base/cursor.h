@@ -75,6 +75,7 @@ static inline uint64_t fb_read_u64(fb_reader *r)
 static inline void fb_read_into(fb_reader *r, void *out, size_t len)
 {
     fb_span s = fb_read_bytes(r, len);
+    if (len == 0) return;
     if (s.len == len) {
         memcpy(out, s.p, len);
     } else {

@@ -25,10 +25,12 @@ typedef enum fb_digest_tag {
     FB_DIGEST_SHOWN, /* space: what the ends of a link have to show each other */
     FB_DIGEST_ADDRESS,
     FB_DIGEST_LINK,
-    FB_DIGEST_SENDER,   /* messaging: what is remembered of a sender, its counters and floor */
-    FB_DIGEST_SEEN,     /* messaging: one remembered id */
-    FB_DIGEST_CHANNEL,  /* messaging: send and receive state of a link */
-    FB_DIGEST_ENVELOPE, /* messaging: an envelope in the pool */
+    FB_DIGEST_SENDER,       /* messaging: what is remembered of a sender, its counters and floor */
+    FB_DIGEST_SEEN,         /* messaging: the remembered ids of a sender */
+    FB_DIGEST_CHANNEL,      /* messaging: send and receive state of a link */
+    FB_DIGEST_ENVELOPE,     /* messaging: an envelope in the pool */
+    FB_DIGEST_ANNOUNCEMENT, /* messaging: what is to be told about an area */
+    FB_DIGEST_ORPHANS,      /* messaging: what waits for a peer's next link */
     FB_DIGEST_CALL,
     FB_DIGEST_AREA,
     FB_DIGEST_VECTOR,

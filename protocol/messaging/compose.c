@@ -12,9 +12,9 @@ static fb_status build(fb_node *node, const fb_compose *what, fb_signal *signal)
     int64_t now_ms = fb_wall_ms(node);
     if (now_ms < 1 || now_ms > FB_TIMESTAMP_MS_MAX) return FB_ERR_CLOCK;
     uint8_t payload[FB_PAYLOAD_BUILT_MAX];
-    size_t payload_len = what->has_area
-                             ? fb_payload_object(what->area, what->incarnation, what->batch, payload)
-                             : fb_payload_scope(FB_SCOPE_ALL, payload);
+    size_t payload_len =
+        what->has_area ? fb_payload_object(what->area, what->incarnation, what->batch, payload)
+                       : fb_payload_scope(FB_SCOPE_ALL, payload);
     fb_envelope envelope = {
         .space = fb_space_id(node, what->space),
         .source = node->self,

@@ -7,12 +7,6 @@
 
 #include "protocol/core/internal.h"
 
-typedef enum fb_message_kind {
-    FB_MESSAGE_CHANGED = 1,
-    FB_MESSAGE_SYNC = 2,
-    FB_MESSAGE_CONFLICT = 3,
-} fb_message_kind;
-
 /* Announces to one connected member that an area changed. Coalesced: at most one pending
  * notification per (peer, area); `after_w` holds it back until that write set is durable.
  * incarnation and batch name the sender's own batch, 0 and 0 for an onward announcement.

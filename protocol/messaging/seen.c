@@ -247,7 +247,7 @@ static void put_slot(fb_node *node, const fb_record *record, uint32_t slot, fb_i
     fb_put(node, fb_span_of(key, sizeof key), fb_span_of(value, sizeof value));
 }
 
-static void observe_floor(fb_node *node, const fb_record *record)
+void fb_observe_floor(fb_node *node, const fb_record *record)
 {
     uint8_t who[32];
     memcpy(who, fb_space_id(node, record->space).b, 16);
@@ -268,15 +268,13 @@ void fb_seen_add(fb_node *node, fb_record *record, fb_id id, int64_t time_ms)
     /* The floor: min(highest timestamp accepted, now - past - future), and the oldest timestamp
      * when the record is full. */
     int64_t before = record->floor_ms;
-    const fb_timing *timing = &node->options.timing;
-    int64_t bound =
-        fb_wall_ms(node) - (timing->window_past_us + timing->window_future_us) / 1000;
-    int64_t floor_ms = record->highest_ms < bound ? record->highest_ms : bound;
+    fb_receive_window window = fb_message_window(node, record);
+    int64_t floor_ms = fb_receive_floor(&window, record->highest_ms);
     if (record->count == m->seen && places[record->oldest].time_ms > floor_ms) {
         floor_ms = places[record->oldest].time_ms;
     }
     fb_seen_raise_floor(node, record, floor_ms);
-    if (record->floor_ms != before) observe_floor(node, record);
+    if (record->floor_ms != before) fb_observe_floor(node, record);
 
     record->sequence++;
     put_slot(node, record, slot, id, time_ms);

@@ -67,7 +67,8 @@ static bool take_slot(fb_node *node, fb_record *record, const fb_read_entry *ent
     return true;
 }
 
-/* The store could not be read: the links close, and dialling again, with its back-off, asks anew. */
+/* The store could not be read: the links close, and dialling again, with its back-off, asks anew.
+ */
 static void give_up(fb_node *node, const fb_record *record)
 {
     struct fb_messaging *m = node->messaging;

@@ -3,7 +3,8 @@
 #ifndef FB_MESSAGING_STATE_H
 #define FB_MESSAGING_STATE_H
 
-#include "protocol/envelope/envelope.h"
+#include "protocol/base/hash.h"
+#include "protocol/envelope/receive.h"
 #include "protocol/link/link.h"
 #include "protocol/messaging/messaging.h"
 #include "protocol/space/space.h"
@@ -20,6 +21,11 @@
 /* What one received message may put: the remembered id, and what the engine wants. */
 #define FB_RECEIVE_WRITE_BYTES   512u
 #define FB_RECEIVE_WRITE_ENTRIES 4u
+
+/* Frames of the channel. */
+#define FB_FRAME_MESSAGE 1u
+#define FB_FRAME_ACK     2u
+#define FB_FRAME_HEAD    9u
 
 /* Topics as bits of an interest mask (profile 6, a closed list). Files come with their plane. */
 #define FB_TOPIC_BIT(topic) (1u << (topic))
@@ -62,13 +68,13 @@ typedef struct fb_announcement {
     fb_id area;
     uint64_t incarnation;
     uint64_t batch;
-    uint32_t pending;  /* links that are still to get it */
-    uint32_t signal;   /* envelope built for the first of them, or FB_NONE */
-    uint64_t built_ns; /* when */
+    uint32_t pending;   /* links that are still to get it */
+    uint32_t signal;    /* envelope built for the first of them, or FB_NONE */
+    uint64_t built_ns;  /* when */
     fb_stage stages[2]; /* the older first; a newer write goes to the second, so the first is never
                            put off by a stream of writes */
-    uint32_t next;     /* free list, or list of the waiting */
-    uint32_t previous; /* list of the waiting */
+    uint32_t next;      /* free list, or list of the waiting */
+    uint32_t previous;  /* list of the waiting */
     uint32_t bucket_next;
     fb_digest_cell digest;
 } fb_announcement;
@@ -109,8 +115,8 @@ typedef struct fb_message_channel {
     bool floor_reset_used; /* profile 5: once a link */
     bool ack_again;        /* external carrier: a number came again */
     bool interest_due;
-    uint8_t interest;      /* topics the peer asked for; all until it says */
-    uint8_t out;           /* fb_out_kind, what peek gave and `sent` has not taken */
+    uint8_t interest; /* topics the peer asked for; all until it says */
+    uint8_t out;      /* fb_out_kind, what peek gave and `sent` has not taken */
     uint32_t space;
     uint32_t member;
     uint32_t up_place; /* in fb_messaging.up_links */
@@ -120,13 +126,13 @@ typedef struct fb_message_channel {
     uint64_t base;
     uint32_t first;
     uint32_t count;
-    uint32_t given;      /* entries that need nothing more for now */
+    uint32_t given; /* entries that need nothing more for now */
     uint32_t bytes;
     uint64_t mix;        /* sum over the entries, for the digest */
     uint32_t redo_first; /* ring of messages unacknowledged on an earlier link */
     uint32_t redo_count;
-    uint32_t pending;    /* announcements whose bit is set for this link */
-    uint32_t scan;       /* word of the bitmap to look at next */
+    uint32_t pending; /* announcements whose bit is set for this link */
+    uint32_t scan;    /* word of the bitmap to look at next */
     uint32_t unicasts;
     uint64_t backoff_ns; /* external carrier */
     fb_timer resend;
@@ -141,7 +147,7 @@ typedef struct fb_message_channel {
     fb_digest_cell digest;
     fb_unicast unicast[FB_UNICASTS_MAX];
     fb_window_entry entries[FB_SEND_WINDOW_MESSAGES];
-    fb_window_entry redo[FB_SEND_WINDOW_MESSAGES];
+    uint32_t redo[FB_SEND_WINDOW_MESSAGES];
 } fb_message_channel;
 
 /* redeliver.c: what was unacknowledged when a link broke. */
@@ -149,6 +155,7 @@ typedef struct fb_orphans {
     uint32_t member; /* FB_NONE: free */
     uint32_t count;
     fb_timer timer;
+    fb_digest_cell digest;
     uint32_t signals[FB_SEND_WINDOW_MESSAGES];
 } fb_orphans;
 
@@ -175,12 +182,12 @@ typedef struct fb_record {
     uint32_t member; /* FB_NONE: of nobody */
     uint32_t space;
     int64_t floor_ms;
-    int64_t highest_ms; /* greatest timestamp accepted */
-    uint64_t sequence;  /* of the last slot written */
+    int64_t highest_ms;      /* greatest timestamp accepted */
+    uint64_t sequence;       /* of the last slot written */
     uint64_t floor_sequence; /* loading: of the slot whose floor was taken */
     int64_t overflow_ms;     /* loading: greatest timestamp of slots that have no place here */
-    uint64_t last_w;    /* write set of the last id */
-    uint32_t cursor;    /* loading: next slot to read */
+    uint64_t last_w;         /* write set of the last id */
+    uint32_t cursor;         /* loading: next slot to read */
     uint32_t count;
     uint32_t newest, oldest;
     uint32_t hint; /* last inserted: where the next one is likely to belong */
@@ -222,13 +229,13 @@ struct fb_messaging {
 
     fb_sender *sender;
     fb_record *record;
-    fb_seen *ids;         /* seen for each record */
-    uint32_t *index;      /* index_size for each record: place + 1, open addressing */
-    uint64_t let_go;      /* counts releases of records */
-    bool hungry;          /* a link found no place in the pool */
-    uint32_t wanted;      /* records in FB_RECORD_WANTED */
-    fb_id *state_area;    /* of each space: the id of its own area */
-    fb_id *state_space;   /* for which space id that was derived */
+    fb_seen *ids;       /* seen for each record */
+    uint32_t *index;    /* index_size for each record: place + 1, open addressing */
+    uint64_t let_go;    /* counts releases of records */
+    bool hungry;        /* a link found no place in the pool */
+    uint32_t wanted;    /* records in FB_RECORD_WANTED */
+    fb_id *state_area;  /* of each space: the id of its own area */
+    fb_id *state_space; /* for which space id that was derived */
 };
 
 /* pool.c */
@@ -279,6 +286,8 @@ void fb_window_resend(fb_node *node, uint32_t link);
 bool fb_unicast_add(fb_node *node, uint32_t link, const fb_unicast *unicast);
 /* The number acknowledged by now: all up to it have a final and durable outcome. */
 uint64_t fb_ack_value(const fb_node *node, const fb_message_channel *channel);
+/* Message `number` waits for a write set. */
+void fb_ack_hold(fb_message_channel *channel, uint64_t number, uint64_t w);
 void fb_ack_wake(fb_node *node, uint32_t link);
 
 /* redeliver.c */
@@ -310,6 +319,15 @@ void fb_seen_raise_floor(fb_node *node, fb_record *record, int64_t floor_ms);
 static inline uint32_t fb_record_index(const struct fb_messaging *m, const fb_record *record)
 {
     return (uint32_t)(record - m->record);
+}
+
+void fb_observe_floor(fb_node *node, const fb_record *record);
+/* The window as it is now, and the floor of a sender. */
+static inline fb_receive_window fb_message_window(const fb_node *node, const fb_record *record)
+{
+    const fb_timing *timing = &node->options.timing;
+    return (fb_receive_window){fb_receive_now_ms(node->wall_us), timing->window_past_us / 1000,
+                               timing->window_future_us / 1000, record->floor_ms};
 }
 
 /* seen_load.c */

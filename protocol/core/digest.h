@@ -32,6 +32,7 @@ typedef enum fb_digest_tag {
     FB_DIGEST_ANNOUNCEMENT, /* messaging: what is to be told about an area */
     FB_DIGEST_ORPHANS,      /* messaging: what waits for a peer's next link */
     FB_DIGEST_CALL,
+    FB_DIGEST_CALL_LINK, /* calls: what is owed on a link besides them */
     FB_DIGEST_AREA,
     FB_DIGEST_VECTOR,
     FB_DIGEST_WANTED,

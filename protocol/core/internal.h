@@ -74,6 +74,7 @@ struct fb_node {
     fb_digest_cell cell;
 
     fb_event_handler event_handlers[FB_EVENT_KINDS];
+    const struct fb_method_ops *methods[8]; /* rpc.h: who serves a method */
     fb_timers timers;
     fb_digests digests;
     struct fb_store *store;       /* store/ops.c */

@@ -239,7 +239,11 @@ static fb_status frame(fb_node *node, uint32_t link, fb_span bytes)
     if (number == channel->received + 1) {
         return fb_receive_message(node, link, number, fb_read_bytes(&r, fb_reader_left(&r)));
     }
-    if (!channel->external) return FB_ERR_MALFORMED;
+    if (!channel->external) {
+        /* A stream loses nothing: the rest of this one has no meaning. */
+        fb_link_close(node, link, FB_ERR_MALFORMED);
+        return FB_ERR_MALFORMED;
+    }
     if (number <= channel->received) {
         channel->ack_again = true;
         fb_digest_touch(node, FB_DIGEST_CHANNEL, link);

@@ -45,7 +45,7 @@ static void refuse(fb_node *node, uint32_t link, const fb_envelope *e, fb_status
     uint8_t bytes[48] = {0};
     memcpy(bytes, fb_space_id(node, channel->space).b, 16);
     memcpy(bytes + 16, channel->peer.b, 16);
-    if (fb_envelope_has(e, FB_FIELD_ID)) memcpy(bytes + 32, e->id.b, 16);
+    if (fb_envelope_has(e, FB_ENVELOPE_ID)) memcpy(bytes + 32, e->id.b, 16);
     fb_observe(node, FB_FACT_REFUSED, fb_link_at(node, link)->number, (uint64_t)reason,
                fb_span_of(bytes, sizeof bytes));
     uint32_t points = points_of(reason);

@@ -29,7 +29,7 @@ fb_status fb_call_start(fb_node *node, uint32_t link, fb_method method, fb_span 
     struct fb_rpc *rpc = node->rpc;
     if (link >= rpc->links || !rpc->link[link].up) return FB_ERR_UNREACHABLE;
     if (arguments.len > FB_CALL_ARGUMENTS_MAX || arguments.len > rpc->bytes) return FB_ERR_LIMIT;
-    uint32_t index = fb_call_take(node, FB_ROLE_CALLER, link, rpc->link[link].last_own + 1);
+    uint32_t index = fb_call_take(node, FB_SIDE_CALLER, link, rpc->link[link].last_own + 1);
     if (index == FB_NONE) return FB_ERR_BUSY;
     rpc->link[link].last_own++;
     fb_digest_touch(node, FB_DIGEST_CALL_LINK, link);
@@ -73,7 +73,7 @@ void fb_caller_finish(fb_node *node, uint32_t index, fb_status status)
 void fb_call_cancel(fb_node *node, uint32_t index)
 {
     fb_call *call = &node->rpc->call[index];
-    if (call->role != FB_ROLE_CALLER) return;
+    if (call->role != FB_SIDE_CALLER) return;
     if (!call->ended) tell_server(node, call);
     fb_call_free(node, index);
 }
@@ -113,7 +113,7 @@ static bool give(fb_node *node, uint32_t index, fb_span piece)
     uint64_t serial = call->serial;
     call->inside = true;
     bool more = call->piece(node, index, call->user, piece, false, FB_OK);
-    if (call->role != FB_ROLE_CALLER || call->serial != serial) return false;
+    if (call->role != FB_SIDE_CALLER || call->serial != serial) return false;
     call->inside = false;
     fb_call_touch(node, index);
     if (!more && !call->resumed) {
@@ -143,7 +143,7 @@ static void drain(fb_node *node, uint32_t index)
 void fb_call_resume(fb_node *node, uint32_t index)
 {
     fb_call *call = &node->rpc->call[index];
-    if (call->role != FB_ROLE_CALLER) return;
+    if (call->role != FB_SIDE_CALLER) return;
     if (call->inside) {
         call->resumed = true; /* said before the consumer's own answer */
         return;
@@ -159,7 +159,7 @@ fb_status fb_caller_piece(fb_node *node, uint32_t link, uint64_t number, uint32_
                           fb_span piece)
 {
     struct fb_rpc *rpc = node->rpc;
-    uint32_t index = fb_call_find(rpc, FB_ROLE_CALLER, link, number);
+    uint32_t index = fb_call_find(rpc, FB_SIDE_CALLER, link, number);
     if (index == FB_NONE) {
         if (number == 0 || number > rpc->link[link].last_own) return FB_ERR_CALL_MALFORMED;
         if (rpc->link[link].external) {
@@ -210,7 +210,7 @@ fb_status fb_caller_end(fb_node *node, uint32_t link, uint64_t number, uint32_t 
                         uint16_t status)
 {
     struct fb_rpc *rpc = node->rpc;
-    uint32_t index = fb_call_find(rpc, FB_ROLE_CALLER, link, number);
+    uint32_t index = fb_call_find(rpc, FB_SIDE_CALLER, link, number);
     if (index == FB_NONE) {
         return number == 0 || number > rpc->link[link].last_own ? FB_ERR_CALL_MALFORMED : FB_OK;
     }

@@ -17,7 +17,7 @@ static fb_digest_cell *call_cell(fb_node *node, uint32_t index)
 static void call_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_call *c = &node->rpc->call[index];
-    if (c->role == FB_ROLE_FREE) return;
+    if (c->role == FB_SIDE_FREE) return;
     const bool flags[] = {c->peeked, c->ended,  c->answered, c->paused,
                           c->closed, c->asking, c->ready,    c->shown};
     uint8_t bits = 0;
@@ -91,14 +91,14 @@ static void down(fb_node *node, uint32_t index, fb_error why)
     fb_digest_touch(node, FB_DIGEST_CALL_LINK, index);
     for (uint32_t i = 0; i < rpc->calls; i++) {
         fb_call *call = &rpc->call[i];
-        if (call->role == FB_ROLE_FREE || call->link != index) continue;
+        if (call->role == FB_SIDE_FREE || call->link != index) continue;
         call->peeked = false;
-        if (call->role == FB_ROLE_CALLER) {
+        if (call->role == FB_SIDE_CALLER) {
             fb_caller_finish(node, i, FB_ERR_UNREACHABLE);
-        } else if (call->role == FB_ROLE_SERVER) {
+        } else if (call->role == FB_SIDE_SERVER) {
             fb_server_over(node, i);
         } else {
-            call->role = FB_ROLE_FREE;
+            call->role = FB_SIDE_FREE;
             fb_call_touch(node, i);
         }
     }
@@ -151,10 +151,10 @@ static const fb_channel channel_ops = {
 static void timer(fb_node *node, uint32_t index)
 {
     switch (node->rpc->call[index].role) {
-    case FB_ROLE_CALLER:
+    case FB_SIDE_CALLER:
         fb_caller_timer(node, index);
         break;
-    case FB_ROLE_SERVER:
+    case FB_SIDE_SERVER:
         fb_server_timer(node, index);
         break;
     default:
@@ -187,8 +187,8 @@ static void reset(fb_node *node)
 {
     struct fb_rpc *rpc = node->rpc;
     for (uint32_t i = 0; i < rpc->calls; i++) {
-        if (rpc->call[i].role != FB_ROLE_FREE) fb_call_touch(node, i);
-        rpc->call[i].role = FB_ROLE_FREE;
+        if (rpc->call[i].role != FB_SIDE_FREE) fb_call_touch(node, i);
+        rpc->call[i].role = FB_SIDE_FREE;
         rpc->call[i].peeked = rpc->call[i].wanting = false;
     }
     for (uint32_t i = 0; i < rpc->links; i++) {

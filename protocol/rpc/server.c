@@ -15,7 +15,7 @@ uint64_t fb_call_serial(const fb_node *node, uint32_t call)
 void *fb_call_state(fb_node *node, uint32_t index, uint64_t serial)
 {
     fb_call *call = &node->rpc->call[index];
-    bool alive = call->role == FB_ROLE_SERVER && call->serial == serial && !call->closed;
+    bool alive = call->role == FB_SIDE_SERVER && call->serial == serial && !call->closed;
     return alive ? call->state : NULL;
 }
 
@@ -62,7 +62,7 @@ void fb_call_answer(fb_node *node, uint32_t index, fb_span piece)
 {
     struct fb_rpc *rpc = node->rpc;
     fb_call *call = &rpc->call[index];
-    if (call->role != FB_ROLE_SERVER || !call->asking) return;
+    if (call->role != FB_SIDE_SERVER || !call->asking) return;
     if (piece.len > fb_call_piece_max(node, index)) {
         fb_call_finish(node, index, FB_ERR_LIMIT);
         return;
@@ -79,7 +79,7 @@ void fb_call_answer(fb_node *node, uint32_t index, fb_span piece)
 void fb_call_finish(fb_node *node, uint32_t index, fb_status status)
 {
     fb_call *call = &node->rpc->call[index];
-    if (call->role != FB_ROLE_SERVER || call->ended) return;
+    if (call->role != FB_SIDE_SERVER || call->ended) return;
     call->asking = false;
     call->ended = true;
     call->status = (uint16_t)status;
@@ -111,7 +111,7 @@ fb_status fb_server_request(fb_node *node, uint32_t link_index, uint64_t number,
     if (r->failed || number == 0 || arguments.len > FB_CALL_ARGUMENTS_MAX || credit > UINT32_MAX) {
         return FB_ERR_CALL_MALFORMED;
     }
-    uint32_t index = fb_call_find(rpc, FB_ROLE_SERVER, link_index, number);
+    uint32_t index = fb_call_find(rpc, FB_SIDE_SERVER, link_index, number);
     if (index != FB_NONE) {
         if (!link->external) return FB_ERR_CALL_MALFORMED;
         /* The caller has heard nothing: what was said is said again. */
@@ -134,7 +134,7 @@ fb_status fb_server_request(fb_node *node, uint32_t link_index, uint64_t number,
     } else if (link->served >= share) {
         status = FB_ERR_BUSY;
     } else {
-        index = fb_call_take(node, FB_ROLE_SERVER, link_index, number);
+        index = fb_call_take(node, FB_SIDE_SERVER, link_index, number);
         if (index == FB_NONE) status = FB_ERR_BUSY;
     }
     if (status == FB_OK) {
@@ -160,7 +160,7 @@ fb_status fb_server_credit(fb_node *node, uint32_t link, uint64_t number, uint32
                            uint64_t credit)
 {
     struct fb_rpc *rpc = node->rpc;
-    uint32_t index = fb_call_find(rpc, FB_ROLE_SERVER, link, number);
+    uint32_t index = fb_call_find(rpc, FB_SIDE_SERVER, link, number);
     if (index == FB_NONE) {
         if (number == 0 || number > rpc->link[link].last_peer) return FB_ERR_CALL_MALFORMED;
         if (rpc->link[link].external) {
@@ -194,7 +194,7 @@ fb_status fb_server_credit(fb_node *node, uint32_t link, uint64_t number, uint32
 fb_status fb_server_cancel(fb_node *node, uint32_t link, uint64_t number)
 {
     if (number == 0) return FB_ERR_CALL_MALFORMED;
-    uint32_t index = fb_call_find(node->rpc, FB_ROLE_SERVER, link, number);
+    uint32_t index = fb_call_find(node->rpc, FB_SIDE_SERVER, link, number);
     if (index != FB_NONE) fb_server_over(node, index);
     return FB_OK;
 }

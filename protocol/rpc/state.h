@@ -35,12 +35,12 @@
 _Static_assert(sizeof((fb_node *)0)->methods / sizeof(void *) >= FB_METHODS, "each has a place");
 _Static_assert(FB_PIECE_COST >= 4, "a kept piece is stored with its length");
 
-typedef enum fb_call_role {
-    FB_ROLE_FREE,
-    FB_ROLE_CALLER,
-    FB_ROLE_SERVER,
-    FB_ROLE_LEAVING, /* over, but a frame of its buffer is half out */
-} fb_call_role;
+typedef enum fb_call_side {
+    FB_SIDE_FREE,
+    FB_SIDE_CALLER,
+    FB_SIDE_SERVER,
+    FB_SIDE_LEAVING, /* over, but a frame of its buffer is half out */
+} fb_call_side;
 
 typedef struct fb_call {
     uint8_t role;
@@ -117,9 +117,9 @@ static inline uint8_t *fb_call_buffer(const struct fb_rpc *rpc, uint32_t call)
 }
 
 /* table.c */
-uint32_t fb_call_take(fb_node *node, fb_call_role role, uint32_t link, uint64_t number);
+uint32_t fb_call_take(fb_node *node, fb_call_side role, uint32_t link, uint64_t number);
 void fb_call_free(fb_node *node, uint32_t call);
-uint32_t fb_call_find(const struct fb_rpc *rpc, fb_call_role role, uint32_t link, uint64_t number);
+uint32_t fb_call_find(const struct fb_rpc *rpc, fb_call_side role, uint32_t link, uint64_t number);
 void fb_call_touch(fb_node *node, uint32_t call);
 void fb_call_owe(fb_node *node, uint32_t call, uint32_t type);
 void fb_call_paid(fb_node *node, uint32_t call, uint32_t type);

@@ -7,10 +7,10 @@ void fb_call_touch(fb_node *node, uint32_t call)
     fb_digest_touch(node, FB_DIGEST_CALL, call);
 }
 
-uint32_t fb_call_find(const struct fb_rpc *rpc, fb_call_role role, uint32_t link, uint64_t number)
+uint32_t fb_call_find(const struct fb_rpc *rpc, fb_call_side role, uint32_t link, uint64_t number)
 {
-    uint32_t end = role == FB_ROLE_CALLER ? rpc->own : rpc->calls;
-    for (uint32_t i = role == FB_ROLE_CALLER ? 0 : rpc->own; i < end; i++) {
+    uint32_t end = role == FB_SIDE_CALLER ? rpc->own : rpc->calls;
+    for (uint32_t i = role == FB_SIDE_CALLER ? 0 : rpc->own; i < end; i++) {
         const fb_call *call = &rpc->call[i];
         if (call->role == (uint8_t)role && call->link == link && call->number == number) return i;
     }
@@ -23,19 +23,19 @@ static uint32_t oldest_closed(const struct fb_rpc *rpc)
     uint32_t best = FB_NONE;
     for (uint32_t i = rpc->own; i < rpc->calls; i++) {
         const fb_call *call = &rpc->call[i];
-        if (call->role != FB_ROLE_SERVER || !call->closed || call->peeked) continue;
+        if (call->role != FB_SIDE_SERVER || !call->closed || call->peeked) continue;
         if (best == FB_NONE || call->serial < rpc->call[best].serial) best = i;
     }
     return best;
 }
 
-uint32_t fb_call_take(fb_node *node, fb_call_role role, uint32_t link, uint64_t number)
+uint32_t fb_call_take(fb_node *node, fb_call_side role, uint32_t link, uint64_t number)
 {
     struct fb_rpc *rpc = node->rpc;
-    uint32_t end = role == FB_ROLE_CALLER ? rpc->own : rpc->calls;
-    uint32_t index = role == FB_ROLE_CALLER ? 0 : rpc->own;
-    while (index < end && rpc->call[index].role != FB_ROLE_FREE) index++;
-    if (index == end && role == FB_ROLE_SERVER) {
+    uint32_t end = role == FB_SIDE_CALLER ? rpc->own : rpc->calls;
+    uint32_t index = role == FB_SIDE_CALLER ? 0 : rpc->own;
+    while (index < end && rpc->call[index].role != FB_SIDE_FREE) index++;
+    if (index == end && role == FB_SIDE_SERVER) {
         index = oldest_closed(rpc);
         if (index != FB_NONE) fb_call_free(node, index);
     }
@@ -52,7 +52,7 @@ uint32_t fb_call_take(fb_node *node, fb_call_role role, uint32_t link, uint64_t 
     call->retry_ns = FB_NEVER;
     call->backoff_ns = node->options.timing.resend_min_ns;
     fb_timer_init(&call->timer, FB_TIMER_CALL, index);
-    if (role == FB_ROLE_SERVER) rpc->link[link].served++;
+    if (role == FB_SIDE_SERVER) rpc->link[link].served++;
     fb_call_touch(node, index);
     return index;
 }
@@ -69,15 +69,15 @@ void fb_call_free(fb_node *node, uint32_t index)
 {
     struct fb_rpc *rpc = node->rpc;
     fb_call *call = &rpc->call[index];
-    FB_ASSERT(call->role != FB_ROLE_FREE);
+    FB_ASSERT(call->role != FB_SIDE_FREE);
     owing_changed(node, call, 0);
-    if (call->role == FB_ROLE_SERVER) rpc->link[call->link].served--;
+    if (call->role == FB_SIDE_SERVER) rpc->link[call->link].served--;
     if (call->wanting) rpc->wanting--;
     call->wanting = false;
     fb_timer_clear(node, &call->timer);
     /* A frame that is half out goes out whole, so its bytes stay until then. */
     bool half_out = call->peeked && rpc->link[call->link].up;
-    call->role = half_out ? FB_ROLE_LEAVING : FB_ROLE_FREE;
+    call->role = half_out ? FB_SIDE_LEAVING : FB_SIDE_FREE;
     call->number = 0;
     fb_call_touch(node, index);
 }
@@ -138,7 +138,7 @@ static bool choose(fb_node *node, uint32_t index)
     for (uint32_t i = 0; i < rpc->calls; i++) {
         uint32_t at = (link->scan + i) % rpc->calls;
         fb_call *call = &rpc->call[at];
-        if (call->role == FB_ROLE_FREE || call->link != index || call->owes == 0) continue;
+        if (call->role == FB_SIDE_FREE || call->link != index || call->owes == 0) continue;
         link->out = next_type(call->owes);
         link->out_call = at;
         link->scan = at + 1;
@@ -223,13 +223,13 @@ void fb_call_sent(fb_node *node, uint32_t index)
     }
     fb_call *call = &rpc->call[link->out_call];
     call->peeked = false;
-    if (call->role == FB_ROLE_LEAVING) {
-        call->role = FB_ROLE_FREE;
+    if (call->role == FB_SIDE_LEAVING) {
+        call->role = FB_SIDE_FREE;
         fb_call_touch(node, link->out_call);
         return;
     }
     fb_call_paid(node, link->out_call, type);
-    if (call->role == FB_ROLE_CALLER) {
+    if (call->role == FB_SIDE_CALLER) {
         fb_caller_sent(node, link->out_call, type);
     } else {
         fb_server_sent(node, link->out_call, type);

@@ -11,7 +11,7 @@ extern const uint8_t fb_hex_value[256];
 /* Writes 2 * len digits and no terminator. */
 void fb_hex_format(const uint8_t *bytes, size_t len, char *out);
 
-/* True when `text` is exactly 2 * len lowercase digits; only then is out filled. */
+/* True when `text` is exactly 2 * len lowercase digits. What out holds after false is of no use. */
 bool fb_hex_parse(fb_span text, uint8_t *out, size_t len);
 
 #endif

@@ -28,15 +28,14 @@ bool fb_uuid_parse(fb_span text, fb_id *out)
     for (size_t i = 0; i < 4; i++) {
         if (text.p[hyphen_at[i]] != '-') return false;
     }
+    uint8_t digits[32];
+    memcpy(digits, text.p, 8);
+    memcpy(digits + 8, text.p + 9, 4);
+    memcpy(digits + 12, text.p + 14, 4);
+    memcpy(digits + 16, text.p + 19, 4);
+    memcpy(digits + 20, text.p + 24, 12);
     fb_id id;
-    uint8_t seen = 0;
-    for (size_t i = 0; i < 16; i++) {
-        uint8_t hi = fb_hex_value[text.p[digit_at[i]]];
-        uint8_t lo = fb_hex_value[text.p[digit_at[i] + 1]];
-        seen |= hi | lo;
-        id.b[i] = (uint8_t)(hi << 4 | lo);
-    }
-    if (seen > 15) return false;
+    if (!fb_hex_parse(fb_span_of(digits, sizeof digits), id.b, sizeof id.b)) return false;
     *out = id;
     return true;
 }

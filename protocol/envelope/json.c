@@ -2,6 +2,7 @@
 #include "protocol/envelope/json.h"
 
 #include "protocol/base/limits.h"
+#include "protocol/base/word.h"
 #include "protocol/envelope/json_names.h"
 
 /* What a byte may be inside a string. */
@@ -33,30 +34,11 @@ static const uint8_t in_string[256] = {
 };
 /* clang-format on */
 
-/* What an escape with one letter stands for; 0 for letters that are none. */
-static uint8_t short_escape(uint8_t letter)
-{
-    switch (letter) {
-    case '"':
-        return '"';
-    case '\\':
-        return '\\';
-    case '/':
-        return '/';
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return 0;
-    }
-}
+/* The letters that follow a backslash, but for u. */
+static const bool is_short_escape[256] = {
+    ['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
+    ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true,
+};
 
 /* Hex digits of an escape may have either case. 16 or more: no digit. */
 /* clang-format off */
@@ -78,15 +60,14 @@ static inline uint32_t unit_at(const uint8_t *p)
     return a << 12 | b << 8 | c << 4 | d;
 }
 
-/* True when one of 8 bytes is not plain: above 0x7f, below 0x20, a quote or a backslash. May also
- * be true for a plain byte next to such a one, never false for one that is not plain. */
-static inline bool word_has_special(uint64_t w)
+/* The top bit of each byte that is not plain inside a string: above 0x7f, below 0x20, a quote or a
+ * backslash. Bytes behind the first such one may be marked too, none before it is. */
+static inline uint64_t special_bytes(uint64_t w)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t quote = w ^ ones * '"';
-    uint64_t slash = w ^ ones * '\\';
-    uint64_t hits = (w - ones * 0x20) | (quote - ones) | (slash - ones) | w;
-    return (hits & ones * 0x80) != 0;
+    uint64_t quote = w ^ FB_WORD('"');
+    uint64_t slash = w ^ FB_WORD('\\');
+    uint64_t hits = (w - FB_WORD(0x20)) | (quote - FB_WORD(1)) | (slash - FB_WORD(1)) | w;
+    return hits & FB_WORD(0x80);
 }
 
 typedef struct scan {
@@ -102,32 +83,32 @@ static bool scan_fail(scan *s, const uint8_t *at, fb_json_fault fault)
     return false;
 }
 
-/* An escape; s->p is at the backslash, and after it on success. */
-static bool scan_escape(scan *s)
+/* The same, where a place is returned. */
+static const uint8_t *scan_stop(scan *s, const uint8_t *at, fb_json_fault fault)
 {
-    const uint8_t *p = s->p;
+    scan_fail(s, at, fault);
+    return NULL;
+}
+
+/* An escape at p (the backslash). Returns the place behind it, or NULL. */
+static const uint8_t *scan_escape(scan *s, const uint8_t *p)
+{
     size_t left = (size_t)(s->end - p);
-    if (left < 2) return scan_fail(s, s->end, FB_JSON_END);
+    if (left < 2) return scan_stop(s, s->end, FB_JSON_END);
     if (p[1] != 'u') {
-        if (short_escape(p[1]) == 0) return scan_fail(s, p, FB_JSON_ESCAPE);
-        s->p = p + 2;
-        return true;
+        return is_short_escape[p[1]] ? p + 2 : scan_stop(s, p, FB_JSON_ESCAPE);
     }
-    if (left < 6) return scan_fail(s, s->end, FB_JSON_END);
+    if (left < 6) return scan_stop(s, s->end, FB_JSON_END);
     uint32_t unit = unit_at(p + 2);
-    if (unit == UINT32_MAX) return scan_fail(s, p, FB_JSON_ESCAPE);
-    if (unit == 0) return scan_fail(s, p, FB_JSON_NUL);
-    if (unit < 0xd800 || unit > 0xdfff) {
-        s->p = p + 6;
-        return true;
-    }
+    if (unit == UINT32_MAX) return scan_stop(s, p, FB_JSON_ESCAPE);
+    if (unit == 0) return scan_stop(s, p, FB_JSON_NUL);
+    if (unit < 0xd800 || unit > 0xdfff) return p + 6;
     if (unit > 0xdbff || left < 12 || p[6] != '\\' || p[7] != 'u') {
-        return scan_fail(s, p, FB_JSON_SURROGATE);
+        return scan_stop(s, p, FB_JSON_SURROGATE);
     }
     uint32_t low = unit_at(p + 8);
-    if (low < 0xdc00 || low > 0xdfff) return scan_fail(s, p, FB_JSON_SURROGATE);
-    s->p = p + 12;
-    return true;
+    if (low < 0xdc00 || low > 0xdfff) return scan_stop(s, p, FB_JSON_SURROGATE);
+    return p + 12;
 }
 
 static inline bool is_tail(uint8_t c)
@@ -135,65 +116,70 @@ static inline bool is_tail(uint8_t c)
     return (c & 0xc0) == 0x80;
 }
 
-/* One character above U+007F by RFC 3629: shortest form, no surrogate, at most U+10FFFF. */
-static inline bool scan_utf8(scan *s, unsigned kind)
+/* One character above U+007F by RFC 3629: shortest form, no surrogate, at most U+10FFFF. Returns
+ * the place behind it, or NULL. */
+static inline const uint8_t *scan_utf8(scan *s, const uint8_t *p, unsigned kind)
 {
-    const uint8_t *p = s->p;
     size_t left = (size_t)(s->end - p);
     switch (kind) {
     case IN_TWO:
         if (left < 2 || !is_tail(p[1])) break;
-        s->p = p + 2;
-        return true;
+        return p + 2;
     case IN_THREE:
         if (left < 3 || !is_tail(p[1]) || !is_tail(p[2])) break;
         if (p[0] == 0xe0 && p[1] < 0xa0) break;
         if (p[0] == 0xed && p[1] > 0x9f) break;
-        s->p = p + 3;
-        return true;
+        return p + 3;
     case IN_FOUR:
         if (left < 4 || !is_tail(p[1]) || !is_tail(p[2]) || !is_tail(p[3])) break;
         if (p[0] == 0xf0 && p[1] < 0x90) break;
         if (p[0] == 0xf4 && p[1] > 0x8f) break;
-        s->p = p + 4;
-        return true;
+        return p + 4;
     default:
         break;
     }
-    return scan_fail(s, p, FB_JSON_UTF8);
+    return scan_stop(s, p, FB_JSON_UTF8);
 }
 
 /* The rest of a string; s->p is after the opening quote, and after the closing one on success. */
 static bool scan_string(scan *s, bool *escaped)
 {
+    const uint8_t *p = s->p, *end = s->end;
     *escaped = false;
-    for (;;) {
-        while (s->end - s->p >= 8) {
-            uint64_t w;
-            memcpy(&w, s->p, 8);
-            if (word_has_special(w)) break;
-            s->p += 8;
+    while (p != NULL) {
+        if (end - p >= 8) {
+            uint64_t hits = special_bytes(fb_word_load(p));
+            if (hits == 0) {
+                p += 8;
+                continue;
+            }
+            p += fb_word_first(hits);
+        } else {
+            while (p < end && in_string[*p] == IN_PLAIN) p++;
+            if (p == end) return scan_fail(s, end, FB_JSON_END);
         }
-        /* Here a special byte is near or the end is: go byte by byte until one was handled. */
-        while (s->p < s->end && in_string[*s->p] == IN_PLAIN) s->p++;
-        for (;;) {
-            if (s->p == s->end) return scan_fail(s, s->end, FB_JSON_END);
-            unsigned kind = in_string[*s->p];
-            if (kind == IN_PLAIN) break;
-            if (kind == IN_QUOTE) {
-                s->p++;
-                return true;
-            }
-            if (kind == IN_ESCAPE) {
-                *escaped = true;
-                if (!scan_escape(s)) return false;
-            } else if (kind == IN_CONTROL) {
-                return scan_fail(s, s->p, *s->p == 0 ? FB_JSON_NUL : FB_JSON_CONTROL);
-            } else if (!scan_utf8(s, kind)) {
-                return false;
-            }
+        /* Escapes and characters of other scripts come in rows. */
+        switch (in_string[*p]) {
+        case IN_QUOTE:
+            s->p = p + 1;
+            return true;
+        case IN_ESCAPE:
+            *escaped = true;
+            do {
+                p = scan_escape(s, p);
+            } while (p != NULL && p < end && *p == '\\');
+            break;
+        case IN_CONTROL:
+            p = scan_stop(s, p, *p == 0 ? FB_JSON_NUL : FB_JSON_CONTROL);
+            break;
+        default:
+            do {
+                p = scan_utf8(s, p, in_string[*p]);
+            } while (p != NULL && p < end && *p >= 0x80);
+            break;
         }
     }
+    return false;
 }
 
 static inline bool is_digit(const scan *s)
@@ -271,11 +257,17 @@ static inline bool more(scan *s)
     return s->p < s->end ? true : scan_fail(s, s->end, FB_JSON_END);
 }
 
-static fb_json_member *watched_by(fb_json_member *watch, size_t watched, fb_span name, bool escaped)
+/* The watched member of that name, or NULL. Members mostly come in the order of the list, so the
+ * search starts behind the one before. */
+static fb_json_member *watched_by(fb_json_member *watch, size_t watched, size_t *next, fb_span name,
+                                  bool escaped)
 {
-    for (size_t i = 0; i < watched; i++) {
-        if (escaped ? fb_json_name_is(name, watch[i].name) : fb_span_equal(name, watch[i].name)) {
-            return &watch[i];
+    size_t at = *next;
+    for (size_t i = 0; i < watched; i++, at++) {
+        if (at >= watched) at = 0;
+        if (escaped ? fb_json_name_is(name, watch[at].name) : fb_span_equal(name, watch[at].name)) {
+            *next = at + 1;
+            return &watch[at];
         }
     }
     return NULL;
@@ -286,6 +278,7 @@ typedef struct walk {
     const fb_json_rules *rules;
     fb_json_member *watch;
     size_t watched;
+    size_t next_watched;
     const uint8_t *text;
     uint32_t depth;
     bool is_object[FB_JSON_DEPTH_MAX + 1];
@@ -334,7 +327,7 @@ static bool walk_name(walk *w)
     fb_span name = {start + 1, (size_t)(s->p - start) - 2};
     fb_json_member *member = NULL;
     if (w->depth == 1) {
-        member = watched_by(w->watch, w->watched, name, escaped);
+        member = watched_by(w->watch, w->watched, &w->next_watched, name, escaped);
         w->member = member;
         /* The list itself finds a repeated watched name, so a closed object needs no other. */
         if (member != NULL && member->value.len != 0) {
@@ -421,6 +414,7 @@ fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_mem
     w.rules = rules;
     w.watch = watch;
     w.watched = watched;
+    w.next_watched = 0;
     w.depth = 0;
     w.member = NULL;
     w.names.count = 0;

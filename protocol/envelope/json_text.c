@@ -1,41 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings and white space of JSON texts that a scan accepted. */
 #include "protocol/base/hex.h"
+#include "protocol/base/word.h"
 #include "protocol/envelope/json_names.h"
 
-static uint32_t unit(const uint8_t *digits)
+/* The value of four hex digits of either case that a scan accepted: letters have bit 6 set. */
+static inline uint32_t digit(uint8_t c)
 {
-    uint32_t v = 0;
-    for (size_t i = 0; i < 4; i++) {
-        uint8_t c = digits[i];
-        v = v << 4 | (c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10) : fb_hex_value[c]);
-    }
-    return v;
+    return (c & 0x0fu) + (c >> 6) * 9u;
 }
 
-static uint8_t letter(uint8_t c)
+static inline uint32_t unit(const uint8_t *p)
 {
-    switch (c) {
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return c; /* quote, backslash, slash */
-    }
+    return digit(p[0]) << 12 | digit(p[1]) << 8 | digit(p[2]) << 4 | digit(p[3]);
 }
+
+/* What the escapes of one letter stand for. */
+static const uint8_t letters[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+};
 
 size_t fb_json_unescape(const uint8_t **p, uint8_t out[4])
 {
     const uint8_t *at = *p;
     if (at[1] != 'u') {
-        out[0] = letter(at[1]);
+        out[0] = letters[at[1]];
         *p = at + 2;
         return 1;
     }
@@ -79,15 +69,13 @@ int fb_json_bytes_next(fb_json_bytes *bytes)
 }
 
 /* The bytes up to the next backslash. */
-static size_t plain_run(const uint8_t *p, size_t len)
+static inline size_t plain_run(const uint8_t *p, size_t len)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
     size_t i = 0;
     for (; len - i >= 8; i += 8) {
-        uint64_t w;
-        memcpy(&w, p + i, 8);
-        w ^= ones * '\\';
-        if (((w - ones) & ~w & ones * 0x80) != 0) break;
+        uint64_t w = fb_word_load(p + i) ^ FB_WORD('\\');
+        uint64_t hits = (w - FB_WORD(1)) & ~w & FB_WORD(0x80);
+        if (hits != 0) return i + fb_word_first(hits);
     }
     while (i < len && p[i] != '\\') i++;
     return i;
@@ -103,20 +91,23 @@ bool fb_json_string(const fb_json_member *member, uint8_t *room, size_t cap, fb_
     const uint8_t *p = in.p, *end = in.p + in.len;
     size_t len = 0;
     while (p < end) {
-        if (*p == '\\') {
-            /* Escapes come in rows: no look for a plain run between them. */
+        if (*p != '\\') {
+            size_t run = plain_run(p, (size_t)(end - p));
+            if (run > cap - len) return false;
+            memcpy(room + len, p, run);
+            len += run;
+            p += run;
+        } else if (p[1] != 'u') {
+            if (len == cap) return false;
+            room[len++] = letters[p[1]];
+            p += 2;
+        } else {
             uint8_t bytes[4];
             size_t n = fb_json_unescape(&p, bytes);
             if (n > cap - len) return false;
             for (size_t i = 0; i < n; i++) room[len + i] = bytes[i];
             len += n;
-            continue;
         }
-        size_t run = plain_run(p, (size_t)(end - p));
-        if (run > cap - len) return false;
-        memcpy(room + len, p, run);
-        len += run;
-        p += run;
     }
     *out = fb_span_of(room, len);
     return true;
@@ -145,9 +136,9 @@ static bool is_quotable(uint8_t c)
 /* The escape of a byte that is not quotable as it is. */
 static size_t escape_of(uint8_t c, uint8_t out[6])
 {
-    static const char letters[33] = "........btn.fr..................";
+    static const char controls[33] = "........btn.fr..................";
     out[0] = '\\';
-    out[1] = c < 0x20 ? (uint8_t)letters[c] : c;
+    out[1] = c < 0x20 ? (uint8_t)controls[c] : c;
     if (out[1] != '.') return 2;
     char digits[2];
     fb_hex_format(&c, 1, digits);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Eight bytes at a time: words whose lowest byte is the first in memory, on every machine. */
+#ifndef FB_BASE_WORD_H
+#define FB_BASE_WORD_H
+
+#include "protocol/base/types.h"
+
+/* A word with one byte value in each place. */
+#define FB_WORD(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static inline uint64_t fb_word_load(const uint8_t *p)
+{
+    uint64_t w;
+    memcpy(&w, p, sizeof w);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap64(w);
+#endif
+    return w;
+}
+
+/* The number of the first byte whose top bit is set in a word that is not 0. */
+static inline unsigned fb_word_first(uint64_t top_bits)
+{
+    return (unsigned)__builtin_ctzll(top_bits) >> 3;
+}
+
+#endif

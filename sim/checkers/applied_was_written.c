@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/list.h"
+
+/* Each change by its dot, with a hash of what was written: area, record, stamp. */
+typedef struct state {
+    fb_sim_memo written;
+    fb_sim_memo applied; /* (node, dot) -> incarnation */
+} state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    (void)world;
+    state local;
+    state *s = own != NULL ? own : &local;
+    fb_sim_memo_init(&s->written, arena, 1u << 15);
+    fb_sim_memo_init(&s->applied, arena, 1u << 15);
+}
+
+static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
+{
+    state *s = own;
+    fb_span bytes = fb_sim_fact_bytes(fx);
+    if (bytes.len < 72) return;
+    uint64_t dot = fb_sim_key(fb_span_of(bytes.p + 32, 32), fb_xxh64(bytes.p, 16, 0));
+    uint64_t what = fb_xxh64(bytes.p, bytes.len, 0);
+    if (fx->a == FB_FACT_WRITTEN) {
+        fb_sim_memo_put(&s->written, dot, what);
+        return;
+    }
+    fb_sim_change c = fb_sim_change_of(fx);
+    uint32_t author = fb_sim_node_of(world, c.node);
+    const uint64_t *known = fb_sim_memo_find(&s->written, dot);
+    if (known == NULL || *known != what) {
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_applied_was_written.id,
+                        "%s applied change %llu of %s, which %s", fb_sim_name(node),
+                        (unsigned long long)c.seq,
+                        author == UINT32_MAX ? "a stranger" : fb_sim_name(author),
+                        known == NULL ? "was never written" : "was written otherwise");
+        return;
+    }
+    uint64_t here = fb_sim_key(fb_span_of(bytes.p + 32, 32), node + 1 + fb_xxh64(bytes.p, 16, 0));
+    uint64_t *before = fb_sim_memo_find(&s->applied, here);
+    if (before != NULL && *before == world->nodes[node].incarnation) {
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_applied_was_written.id,
+                        "%s applied change %llu of %s twice", fb_sim_name(node),
+                        (unsigned long long)c.seq,
+                        author == UINT32_MAX ? "a stranger" : fb_sim_name(author));
+        return;
+    }
+    fb_sim_memo_put(&s->applied, here, world->nodes[node].incarnation);
+}
+
+const fb_sim_check fb_sim_check_applied_was_written = {
+    .id = "applied-was-written",
+    .musts = "DESIGN 3.1 authorship",
+    .cost = "O(1) a change",
+    .text = "a change is applied as its author wrote it, once in an incarnation",
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED),
+    .fact = fact,
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/list.h"
+
+typedef struct link_state {
+    uint64_t link;
+    uint64_t sent;
+    uint64_t delivered;
+    uint64_t acked;
+} link_state;
+
+typedef struct state {
+    link_state *links;
+} state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    state local;
+    state *s = own != NULL ? own : &local;
+    s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
+}
+
+static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
+{
+    state *s = own;
+    link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
+    if (l->link != fx->b) *l = (link_state){.link = fx->b};
+    uint64_t *last = fx->a == FB_FACT_SENT || fx->a == FB_FACT_RESENT ? &l->sent
+                     : fx->a == FB_FACT_DELIVERED                     ? &l->delivered
+                                                                      : &l->acked;
+    const char *what = fx->a == FB_FACT_DELIVERED ? "delivers"
+                       : fx->a == FB_FACT_ACKED   ? "acknowledges"
+                                                  : "sends";
+    /* On a carrier what is unacknowledged is sent again under its number. */
+    bool repeated = fx->a == FB_FACT_RESENT && fx->c <= *last;
+    bool wrong = fx->a == FB_FACT_ACKED ? fx->c < *last : fx->c <= *last;
+    if (wrong && !repeated) {
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_delivered_in_order.id,
+                        "%s %s number %llu of a link after number %llu", fb_sim_name(node), what,
+                        (unsigned long long)fx->c, (unsigned long long)*last);
+        return;
+    }
+    if (fx->c > *last) *last = fx->c;
+}
+
+const fb_sim_check fb_sim_check_delivered_in_order = {
+    .id = "delivered-in-order",
+    .musts = "FM-8.2, P-6",
+    .cost = "O(1) a message",
+    .text = "on one connection messages are numbered, delivered and acknowledged in send order",
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .facts = FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) |
+             FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_ACKED),
+    .fact = fact,
+};

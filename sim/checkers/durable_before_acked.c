@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/list.h"
+
+/* A delivered message is recorded in the write set that is built next. Its number may be
+ * acknowledged when that set is durable (P-6). */
+
+#define WAITING 256u
+
+typedef struct delivery {
+    uint64_t link;
+    uint64_t number;
+    uint64_t w; /* 0: not sealed yet */
+} delivery;
+
+typedef struct node_state {
+    delivery waiting[WAITING]; /* a ring, oldest first */
+    uint32_t first;
+    uint32_t count;
+    uint64_t durable;
+} node_state;
+
+typedef struct state {
+    node_state *nodes;
+} state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    state local;
+    state *s = own != NULL ? own : &local;
+    s->nodes = fb_arena_take(arena, world->config.nodes, sizeof *s->nodes);
+}
+
+static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
+{
+    node_state *n = &((state *)own)->nodes[node];
+    if (fx->a == FB_FACT_DELIVERED) {
+        if (n->count == WAITING) {
+            n->first = (n->first + 1) % WAITING;
+            n->count--;
+        }
+        n->waiting[(n->first + n->count++) % WAITING] = (delivery){fx->b, fx->c, 0};
+        return;
+    }
+    if (fx->a == FB_FACT_SEALED) {
+        for (uint32_t i = n->count; i-- > 0;) {
+            delivery *d = &n->waiting[(n->first + i) % WAITING];
+            if (d->w != 0) break;
+            d->w = fx->b;
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < n->count; i++) {
+        const delivery *d = &n->waiting[(n->first + i) % WAITING];
+        if (d->link != fx->b || d->number > fx->c) continue;
+        if (d->w != 0 && d->w <= n->durable) continue;
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_durable_before_acked.id,
+                        "%s acknowledges number %llu, whose record is in write set %llu; durable "
+                        "is %llu",
+                        fb_sim_name(node), (unsigned long long)d->number, (unsigned long long)d->w,
+                        (unsigned long long)n->durable);
+        return;
+    }
+}
+
+static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event *ev)
+{
+    node_state *n = &((state *)own)->nodes[node];
+    if (ev->c != FB_OK || ev->a != world->nodes[node].incarnation) return;
+    if (ev->b > n->durable) n->durable = ev->b;
+    while (n->count != 0) {
+        const delivery *d = &n->waiting[n->first];
+        if (d->w == 0 || d->w > n->durable) break;
+        n->first = (n->first + 1) % WAITING;
+        n->count--;
+    }
+}
+
+static void over(fb_sim_world *world, void *own, uint32_t node)
+{
+    (void)world;
+    node_state *n = &((state *)own)->nodes[node];
+    n->count = 0;
+    n->durable = 0;
+}
+
+const fb_sim_check fb_sim_check_durable_before_acked = {
+    .id = "durable-before-acked",
+    .musts = "P-5 step 9, P-6",
+    .cost = "O(waiting) an acknowledgement",
+    .text = "a message is acknowledged only when the record of its id is durable",
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .facts =
+        FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_SEALED) | FB_SIM_FACT(FB_FACT_ACKED),
+    .fact = fact,
+    .events = UINT64_C(1) << FB_EV_WRITE_DONE,
+    .event = event,
+    .over = over,
+};

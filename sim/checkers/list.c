@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/list.h"
+
+/* The driver's own rules come first: they have no code here, the driver looks at each effect. */
+static const fb_sim_check step_accepts_events = {
+    .id = "step-accepts-events",
+    .musts = "DESIGN 2",
+    .cost = "O(1) a step",
+    .text = "no event that the contract allows is an error of step",
+};
+static const fb_sim_check effects_in_order = {
+    .id = "effects-in-order",
+    .musts = "DESIGN 2",
+    .cost = "O(1) an effect",
+    .text = "effects follow their formats and name only links and incarnations that live",
+};
+static const fb_sim_check credit_respected = {
+    .id = "credit-respected",
+    .musts = "DESIGN 2",
+    .cost = "O(1) a send",
+    .text = "no byte is sent without credit",
+};
+static const fb_sim_check bounded_memory = {
+    .id = "bounded-memory",
+    .musts = "DESIGN 6, P-6",
+    .cost = "O(1) a write set",
+    .text = "write sets in flight, effects of a step and the instance stay within their bounds",
+};
+static const fb_sim_check converges = {
+    .id = "converges",
+    .musts = "DESIGN 3.1, FM-8.3",
+    .cost = "round",
+    .text = "a healed core agrees on fingerprints and vectors within the bound of its timers",
+};
+static const fb_sim_check sets_up = {
+    .id = "setup",
+    .musts = "P-1",
+    .cost = "once",
+    .text = "in good weather a space is created and every node joins it",
+};
+
+const fb_sim_check *const fb_sim_check_list[] = {
+    &step_accepts_events,
+    &effects_in_order,
+    &credit_respected,
+    &bounded_memory,
+    &converges,
+    &sets_up,
+    &fb_sim_check_delivered_was_sent,
+    &fb_sim_check_delivered_once,
+    &fb_sim_check_delivered_in_order,
+    &fb_sim_check_durable_before_acked,
+    &fb_sim_check_durable_before_reply,
+    &fb_sim_check_replies_once,
+    &fb_sim_check_write_sets_in_order,
+    &fb_sim_check_ids_ascend,
+    &fb_sim_check_dots_unique,
+    &fb_sim_check_applied_was_written,
+    &fb_sim_check_floor_rises,
+    &fb_sim_check_spaces_apart,
+    &fb_sim_check_senders_are_members,
+    &fb_sim_check_within_window,
+    &fb_sim_check_strangers_refused,
+    &fb_sim_check_quiet,
+    NULL,
+};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All checks that have a file here. */
+#ifndef FB_SIM_CHECKERS_LIST_H
+#define FB_SIM_CHECKERS_LIST_H
+
+#include "protocol/base/cursor.h"
+#include "sim/checks.h"
+#include "sim/memo.h"
+
+extern const fb_sim_check fb_sim_check_delivered_was_sent;
+extern const fb_sim_check fb_sim_check_delivered_once;
+extern const fb_sim_check fb_sim_check_delivered_in_order;
+extern const fb_sim_check fb_sim_check_durable_before_acked;
+extern const fb_sim_check fb_sim_check_durable_before_reply;
+extern const fb_sim_check fb_sim_check_replies_once;
+extern const fb_sim_check fb_sim_check_write_sets_in_order;
+extern const fb_sim_check fb_sim_check_ids_ascend;
+extern const fb_sim_check fb_sim_check_dots_unique;
+extern const fb_sim_check fb_sim_check_applied_was_written;
+extern const fb_sim_check fb_sim_check_floor_rises;
+extern const fb_sim_check fb_sim_check_spaces_apart;
+extern const fb_sim_check fb_sim_check_senders_are_members;
+extern const fb_sim_check fb_sim_check_within_window;
+extern const fb_sim_check fb_sim_check_strangers_refused;
+extern const fb_sim_check fb_sim_check_quiet;
+
+/* Keys of what checks remember: never 0. */
+static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)
+{
+    uint64_t key = fb_xxh64(bytes.p, bytes.len, more);
+    return key == 0 ? 1 : key;
+}
+
+static inline fb_span fb_sim_fact_bytes(const fb_effect *fact)
+{
+    return fb_span_of(fb_effect_bytes(fact), fact->len);
+}
+
+/* The place of a link in tables of this many ends; links carry their end in the low bits. */
+static inline uint32_t fb_sim_link_end(const fb_sim_world *world, uint64_t link)
+{
+    uint32_t ends = world->network.connection_count * 2;
+    uint32_t end = (uint32_t)(link & 0xffff);
+    return end < ends ? end : 0;
+}
+
+/* A message fact: space, the other node, message id. */
+typedef struct fb_sim_message {
+    fb_id space;
+    fb_id peer;
+    fb_id id;
+    uint64_t timestamp; /* of SENT and RESENT */
+} fb_sim_message;
+
+static inline fb_sim_message fb_sim_message_of(const fb_effect *fact)
+{
+    fb_reader r = fb_reader_of(fb_sim_fact_bytes(fact));
+    fb_sim_message m;
+    m.space = fb_read_id(&r);
+    m.peer = fb_read_id(&r);
+    m.id = fb_read_id(&r);
+    m.timestamp = fb_read_u64(&r);
+    return m;
+}
+
+/* A change fact: area, record, dot, stamp. */
+typedef struct fb_sim_change {
+    fb_id area;
+    fb_id record;
+    fb_id node;
+    uint64_t incarnation;
+    uint64_t seq;
+    uint64_t stamp;
+} fb_sim_change;
+
+static inline fb_sim_change fb_sim_change_of(const fb_effect *fact)
+{
+    fb_reader r = fb_reader_of(fb_sim_fact_bytes(fact));
+    fb_sim_change c;
+    c.area = fb_read_id(&r);
+    c.record = fb_read_id(&r);
+    c.node = fb_read_id(&r);
+    c.incarnation = fb_read_u64(&r);
+    c.seq = fb_read_u64(&r);
+    c.stamp = fb_read_u64(&r);
+    return c;
+}
+
+#endif

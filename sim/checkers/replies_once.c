@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/list.h"
+
+/* Requests that are out, by node. */
+
+#define OUT 512u
+
+typedef struct node_state {
+    uint64_t out[OUT]; /* request numbers, 0 free; by number modulo the table */
+    uint32_t count;
+} node_state;
+
+typedef struct state {
+    node_state *nodes;
+} state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    state local;
+    state *s = own != NULL ? own : &local;
+    s->nodes = fb_arena_take(arena, world->config.nodes, sizeof *s->nodes);
+}
+
+static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event *ev)
+{
+    (void)world;
+    node_state *n = &((state *)own)->nodes[node];
+    uint64_t *place = &n->out[ev->a % OUT];
+    if (*place == 0) n->count++;
+    *place = ev->a;
+}
+
+static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
+{
+    node_state *n = &((state *)own)->nodes[node];
+    uint64_t *place = &n->out[fx->a % OUT];
+    if (*place != fx->a || fx->a == 0) {
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_replies_once.id,
+                        "%s answers request %llu, which is not open", fb_sim_name(node),
+                        (unsigned long long)fx->a);
+        return;
+    }
+    if (fx->c != 0) return;
+    *place = 0;
+    n->count--;
+}
+
+static void over(fb_sim_world *world, void *own, uint32_t node)
+{
+    (void)world;
+    ((state *)own)->nodes[node] = (node_state){.count = 0};
+}
+
+/* Healed and quiet: nobody waits any more. */
+static void round_end(fb_sim_world *world, void *own)
+{
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        const node_state *n = &((state *)own)->nodes[i];
+        if (n->count == 0 || world->held_apart[i]) continue;
+        fb_sim_violated(world, FB_SIM_LIVENESS, fb_sim_check_replies_once.id,
+                        "%s has not answered %u requests", fb_sim_name(i), (unsigned)n->count);
+        return;
+    }
+}
+
+const fb_sim_check fb_sim_check_replies_once = {
+    .id = "replies-once",
+    .musts = "DESIGN 2",
+    .cost = "O(1) a request",
+    .text = "every request gets exactly one last reply, unless its incarnation ends",
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .events = UINT64_C(1) << FB_EV_REQUEST,
+    .event = event,
+    .reply = reply,
+    .over = over,
+    .round = round_end,
+};

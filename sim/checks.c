@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checks.h"
+
+#include "protocol/base/assert.h"
+
+void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
+{
+    struct fb_sim_checks *checks = fb_arena_take(arena, 1, sizeof *checks);
+    uint32_t count = 0;
+    while (fb_sim_check_list[count] != NULL) count++;
+    FB_ASSERT(count < 64);
+    void **states = fb_arena_take(arena, count, sizeof *states);
+    uint64_t *seen = fb_arena_take(arena, count, sizeof *seen);
+    bool real = arena->base != NULL;
+    if (real) {
+        world->checks = checks;
+        checks->states = states;
+        checks->seen = seen;
+        checks->count = count;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const fb_sim_check *check = fb_sim_check_list[i];
+        void *state = fb_arena_take(arena, 1, check->state_bytes);
+        if (check->layout != NULL) check->layout(world, state, arena);
+        if (!real) continue;
+        states[i] = state;
+        for (uint32_t k = 0; k < 64; k++) {
+            if ((check->facts >> k & 1) != 0) checks->by_fact[k] |= UINT64_C(1) << i;
+            if ((check->events >> k & 1) != 0) checks->by_event[k] |= UINT64_C(1) << i;
+        }
+    }
+}
+
+static uint32_t lowest(uint64_t bits)
+{
+    uint32_t at = 0;
+    while ((bits & 0xff) == 0) {
+        bits >>= 8;
+        at += 8;
+    }
+    while ((bits & 1) == 0) {
+        bits >>= 1;
+        at++;
+    }
+    return at;
+}
+
+void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *event, bool look)
+{
+    (void)look;
+    if (!world->config.checks || event->kind >= 64) return;
+    for (uint64_t bits = world->checks->by_event[event->kind]; bits != 0; bits &= bits - 1) {
+        uint32_t i = lowest(bits);
+        fb_sim_check_list[i]->event(world, world->checks->states[i], node, event);
+    }
+}
+
+void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact)
+{
+    if (fact->a == FB_FACT_STARTED) world->nodes[node].running = true;
+    if (!world->config.checks || fact->a >= 64) return;
+    for (uint64_t bits = world->checks->by_fact[fact->a]; bits != 0; bits &= bits - 1) {
+        uint32_t i = lowest(bits);
+        world->checks->seen[i]++;
+        fb_sim_check_list[i]->fact(world, world->checks->states[i], node, fact);
+        if (world->stop) return;
+    }
+}
+
+#define EACH(member, ...)                                                                          \
+    do {                                                                                           \
+        if (!world->config.checks) return;                                                         \
+        for (uint32_t i = 0; i < world->checks->count; i++) {                                      \
+            const fb_sim_check *check = fb_sim_check_list[i];                                      \
+            if (check->member != NULL)                                                             \
+                check->member(world, world->checks->states[i], __VA_ARGS__);                       \
+        }                                                                                          \
+    } while (0)
+
+void fb_sim_checks_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply)
+{
+    EACH(reply, node, reply);
+}
+
+void fb_sim_wrote(fb_sim_world *world, uint32_t node, uint64_t incarnation, uint64_t w)
+{
+    EACH(wrote, node, incarnation, w);
+}
+
+void fb_sim_incarnation_over(fb_sim_world *world, uint32_t node)
+{
+    EACH(over, node);
+}
+
+void fb_sim_rolled_back(fb_sim_world *world, uint32_t node)
+{
+    EACH(restored, node, false);
+}
+
+void fb_sim_forgot(fb_sim_world *world, uint32_t node)
+{
+    EACH(restored, node, true);
+}
+
+void fb_sim_checks_round(fb_sim_world *world)
+{
+    if (!world->config.checks) return;
+    for (uint32_t i = 0; i < world->checks->count; i++) {
+        const fb_sim_check *check = fb_sim_check_list[i];
+        if (check->round != NULL && !world->stop) {
+            world->checks->seen[i]++;
+            check->round(world, world->checks->states[i]);
+        }
+    }
+}
+
+void *fb_sim_check_state(fb_sim_world *world, const fb_sim_check *check)
+{
+    for (uint32_t i = 0; i < world->checks->count; i++) {
+        if (fb_sim_check_list[i] == check) return world->checks->states[i];
+    }
+    return NULL;
+}

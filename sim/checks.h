@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry of checks. Each is a file of sim/checkers/ named after its property; it sees the
+ * events and the facts it asks for, and what became of write sets. */
+#ifndef FB_SIM_CHECKS_H
+#define FB_SIM_CHECKS_H
+
+#include "sim/world.h"
+
+typedef struct fb_sim_check {
+    const char *id;    /* stable: printed, and named in the closing line */
+    const char *musts; /* what it is about: FM-8.2 is section 8.2 of the draft, P-5 the profile */
+    const char *cost;  /* "O(1) a fact", "round": only at the end of one */
+    const char *text;
+    /* Room of its own, zeroed; layout is called in both passes of the world's arena, with `state`
+     * NULL while measuring. */
+    size_t state_bytes;
+    void (*layout)(fb_sim_world *world, void *state, fb_arena *arena);
+    uint64_t facts; /* bit set of fb_fact numbers below 64 */
+    void (*fact)(fb_sim_world *world, void *state, uint32_t node, const fb_effect *fact);
+    uint64_t events; /* bit set of fb_event_kind below 64 */
+    void (*event)(fb_sim_world *world, void *state, uint32_t node, const fb_event *event);
+    /* A last reply, or a piece of a stream, before the workload sees it. */
+    void (*reply)(fb_sim_world *world, void *state, uint32_t node, const fb_effect *reply);
+    /* A write set is in the store: it outlives a crash. */
+    void (*wrote)(fb_sim_world *world, void *state, uint32_t node, uint64_t incarnation,
+                  uint64_t w);
+    /* The node's incarnation ended; what was not in the store never will be. */
+    void (*over)(fb_sim_world *world, void *state, uint32_t node);
+    /* The node's store is an old one, or empty, from now on. */
+    void (*restored)(fb_sim_world *world, void *state, uint32_t node, bool empty);
+    /* A round healed and converged, as far as the director can see. */
+    void (*round)(fb_sim_world *world, void *state);
+} fb_sim_check;
+
+#define FB_SIM_FACT(fact) (UINT64_C(1) << (fact))
+
+extern const fb_sim_check *const fb_sim_check_list[]; /* NULL at the end */
+
+struct fb_sim_checks {
+    void **states; /* by place in the list */
+    uint32_t count;
+    /* For each fact and event kind: who wants it, as a bit set over the list. */
+    uint64_t by_fact[64];
+    uint64_t by_event[64];
+    uint64_t calls; /* for `checks` with counters */
+    uint64_t *seen; /* by place: how often its precondition was true */
+};
+
+void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena);
+void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *event, bool look);
+void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact);
+void fb_sim_checks_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply);
+void fb_sim_checks_round(fb_sim_world *world);
+
+void fb_sim_wrote(fb_sim_world *world, uint32_t node, uint64_t incarnation, uint64_t w);
+void fb_sim_incarnation_over(fb_sim_world *world, uint32_t node);
+void fb_sim_rolled_back(fb_sim_world *world, uint32_t node);
+void fb_sim_forgot(fb_sim_world *world, uint32_t node);
+
+/* A check's own state, for others that build on what it knows. */
+void *fb_sim_check_state(fb_sim_world *world, const fb_sim_check *check);
+
+#endif

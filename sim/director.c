@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/director.h"
+
+#include <stdio.h>
+
+#include "protocol/base/cursor.h"
+#include "sim/checks.h"
+#include "sim/timeline.h"
+#include "sim/weather.h"
+#include "sim/workload.h"
+#include "sim/world.h"
+
+#define MS       UINT64_C(1000000)
+#define SECOND   UINT64_C(1000000000)
+#define POLL_NS  (250 * MS)
+#define SETUP_NS (300 * SECOND)
+
+void fb_sim_director_init(fb_sim_world *world, fb_arena *arena)
+{
+    fb_sim_director *director = fb_arena_take(arena, 1, sizeof *director);
+    fb_sim_asked *asked = fb_arena_take(arena, world->config.nodes, sizeof *asked);
+    if (arena->base == NULL) return;
+    world->director = director;
+    director->asked = asked;
+}
+
+void fb_sim_director_start(fb_sim_world *world)
+{
+    fb_sim_paths_renew(world);
+    fb_sim_schedule_world(world, world->now_ns, FB_SIM_AT_SCRIPT, 0, 0);
+}
+
+static void phase_begin(fb_sim_world *world, fb_sim_phase phase, uint64_t length_ns)
+{
+    fb_sim_director *d = world->director;
+    d->phase = phase;
+    d->phase_since_ns = world->now_ns;
+    d->phase_until_ns = fb_add_sat_u64(world->now_ns, length_ns);
+    d->polls = 0;
+    if (world->timeline != NULL) fb_sim_timeline_phase(world);
+}
+
+uint64_t fb_sim_liveness_bound_ns(const fb_sim_world *world)
+{
+    fb_timing t = fb_options_small().timing;
+    (void)world;
+    /* A dead link is noticed, dialled again at the end of the longest back-off and bound; then two
+     * rounds of comparing vectors, each with a call that may have to run into its deadline. */
+    return t.silent_ns + 2 * t.redial_max_ns + t.handshake_ns + 2 * (t.heartbeat_ns + t.call_ns) +
+           4 * t.onward_ns;
+}
+
+/* Asking. */
+
+static void ask(fb_sim_world *world, uint32_t node, fb_verb verb, fb_span arguments)
+{
+    fb_sim_asked *asked = &world->director->asked[node];
+    asked->answered = false;
+    asked->request = world->requests + 1;
+    fb_sim_request(world, node, verb, 0, arguments);
+}
+
+/* Order of areas and of vector entries is local: a sum over them is not. */
+static uint64_t areas_sum(fb_span answer)
+{
+    fb_reader r = fb_reader_of(answer);
+    uint64_t sum = 0;
+    uint16_t count = fb_read_u16(&r);
+    for (uint16_t i = 0; i < count && !r.failed; i++) {
+        size_t start = r.at;
+        fb_read_bytes(&r, 16 + 1);
+        fb_read_span16(&r);
+        fb_read_bytes(&r, 16);
+        uint64_t area = fb_xxh64(answer.p + start, r.failed ? 0 : r.at - start, 0);
+        uint32_t entries = fb_read_u32(&r);
+        for (uint32_t k = 0; k < entries && !r.failed; k++) {
+            fb_span entry = fb_read_bytes(&r, 16 + 8 + 8 + 8);
+            if (!r.failed) area += fb_xxh64(entry.p, entry.len, 1);
+        }
+        sum += fb_xxh64(&area, 0, area);
+    }
+    return sum;
+}
+
+bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply)
+{
+    fb_sim_asked *asked = &world->director->asked[node];
+    if (asked->request == 0 || asked->request != reply->a) return false;
+    asked->answered = reply->c == 0;
+    asked->status = (uint32_t)reply->b;
+    asked->len = reply->len < sizeof asked->bytes ? reply->len : (uint32_t)sizeof asked->bytes;
+    memcpy(asked->bytes, fb_effect_bytes(reply), asked->len);
+    if (world->director->phase != FB_SIM_PHASE_SETUP) {
+        asked->areas_sum = areas_sum(fb_span_of(fb_effect_bytes(reply), reply->len));
+    }
+    return true;
+}
+
+/* Setting up: node 0 creates the space; every other node is invited, joins, is approved and dials
+ * its neighbours, all at once, each at its own pace. `progress` of a node counts what is behind. */
+
+enum {
+    SETUP_BOOTED,
+    SETUP_INVITED, /* the invite is in bytes */
+    SETUP_JOINING,
+    SETUP_APPROVED,
+    SETUP_DIALLED,
+};
+
+static void address_of(uint32_t node, char out[16])
+{
+    snprintf(out, 16, "sim:%u", (unsigned)node);
+}
+
+static bool wait_or_fail(fb_sim_world *world, uint32_t node, const char *stage)
+{
+    fb_sim_asked *asked = &world->director->asked[node];
+    snprintf(world->director->setup_stage, sizeof world->director->setup_stage, "%s: %s",
+             fb_sim_name(node), stage);
+    if (asked->request == 0) return true;
+    if (!asked->answered) return false;
+    if (asked->status == FB_OK) return true;
+    if (asked->status == FB_ERR_BUSY || asked->status == FB_ERR_AGAIN ||
+        asked->status == FB_ERR_NOT_ASKED || asked->status == FB_ERR_UNREACHABLE ||
+        asked->status == FB_ERR_DEADLINE) {
+        asked->request = 0; /* again at the next turn */
+        return false;
+    }
+    fb_sim_violated(world, FB_SIM_LIVENESS, "setup", "%s: %s: %s", fb_sim_name(node), stage,
+                    fb_error_name((fb_error)asked->status));
+    return false;
+}
+
+static bool setup_creator(fb_sim_world *world)
+{
+    fb_sim_asked *asked = &world->director->asked[0];
+    if (!fb_id_is_zero(world->space)) return true;
+    if (asked->request == 0) {
+        uint8_t bytes[16];
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        fb_write_span16(&w, fb_span_text("simulated"));
+        ask(world, 0, FB_VERB_SPACE_CREATE, fb_writer_span(&w));
+    }
+    if (!wait_or_fail(world, 0, "space create")) return false;
+    memcpy(world->space.b, asked->bytes, 16);
+    asked->request = 0;
+    return true;
+}
+
+/* One node further, if it can be. */
+static void setup_joiner(fb_sim_world *world, uint32_t node)
+{
+    fb_sim_director *d = world->director;
+    fb_sim_asked *asked = &d->asked[node];
+    fb_sim_asked *creator = &d->asked[0];
+    uint8_t bytes[640];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    char address[16];
+    if (asked->progress == SETUP_BOOTED) {
+        if (creator->request == 0) {
+            address_of(0, address);
+            fb_write_id(&w, world->space);
+            fb_write_u32(&w, 1);
+            fb_write_u64(&w, 86400);
+            fb_write_span16(&w, fb_span_text(address));
+            ask(world, 0, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
+        }
+        if (!wait_or_fail(world, 0, "space invite")) return;
+        memcpy(asked->bytes, creator->bytes, creator->len);
+        asked->len = creator->len;
+        creator->request = 0;
+        asked->progress = SETUP_INVITED;
+        asked->request = 0;
+        return;
+    }
+    if (asked->progress == SETUP_INVITED) {
+        address_of(node, address);
+        fb_write_bytes(&w, asked->bytes, asked->len);
+        fb_write_span16(&w, fb_span_text(address));
+        ask(world, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
+        asked->progress = SETUP_JOINING;
+        return;
+    }
+    if (asked->progress == SETUP_JOINING) {
+        if (!asked->answered) return;
+        if (asked->status != FB_OK) {
+            /* The request itself is what may be repeated. */
+            fb_sim_violated(world, FB_SIM_LIVENESS, "setup", "%s: space join: %s",
+                            fb_sim_name(node), fb_error_name((fb_error)asked->status));
+            return;
+        }
+        if (creator->request == 0) {
+            fb_write_id(&w, world->space);
+            fb_write_id(&w, world->nodes[node].id);
+            fb_write_u8(&w, node % 4 == 3 ? 2 : 1);
+            ask(world, 0, FB_VERB_SPACE_APPROVE, fb_writer_span(&w));
+        }
+        if (!wait_or_fail(world, 0, "space approve")) return;
+        creator->request = 0;
+        asked->progress = SETUP_APPROVED;
+        asked->request = 0;
+        return;
+    }
+}
+
+/* Neighbours: node i dials the next ones of a ring, so that each has `degree` links. */
+static bool setup_dial(fb_sim_world *world, uint32_t node)
+{
+    fb_sim_asked *asked = &world->director->asked[node];
+    uint32_t nodes = world->config.nodes;
+    uint32_t half = world->config.degree == 0 ? nodes - 1 : (world->config.degree + 1) / 2;
+    if (half > nodes - 1) half = nodes - 1;
+    uint32_t count = (uint32_t)(asked->progress - SETUP_APPROVED);
+    while (count < half) {
+        /* Near ones and far ones, so that the whole stays connected and shallow. */
+        uint32_t step = count % 2 == 0 ? count / 2 + 1 : nodes / 2 - count / 2;
+        uint32_t peer = world->config.degree == 0 ? (node + count + 1) % nodes
+                                                  : (node + (step == 0 ? 1 : step)) % nodes;
+        if (world->config.degree == 0 && peer < node) {
+            count++;
+            asked->progress++;
+            continue; /* that one dials this one */
+        }
+        if (asked->request == 0) {
+            char address[16];
+            uint8_t bytes[64];
+            fb_writer w = fb_writer_of(bytes, sizeof bytes);
+            address_of(peer, address);
+            fb_write_id(&w, world->space);
+            fb_write_span16(&w, fb_span_text(address));
+            ask(world, node, FB_VERB_PEER_ADD, fb_writer_span(&w));
+        }
+        if (!wait_or_fail(world, node, "peer add")) return false;
+        asked->request = 0;
+        asked->progress++;
+        count++;
+    }
+    return true;
+}
+
+static bool same_areas(fb_sim_world *world);
+
+static void setup(fb_sim_world *world)
+{
+    fb_sim_director *d = world->director;
+    uint32_t nodes = world->config.nodes;
+    if (d->polls++ == 0) {
+        for (uint32_t i = 0; i < nodes; i++) fb_sim_boot(world, i);
+        phase_begin(world, FB_SIM_PHASE_SETUP, SETUP_NS + nodes * 10 * SECOND);
+        d->polls = 1;
+    }
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (!world->nodes[i].running) return;
+    }
+    if (!setup_creator(world)) return;
+    bool all = true;
+    for (uint32_t i = 1; i < nodes && !world->stop; i++) {
+        if (d->asked[i].progress < SETUP_APPROVED) {
+            uint64_t before;
+            do {
+                before = d->asked[i].progress;
+                setup_joiner(world, i);
+            } while (d->asked[i].progress != before && d->asked[i].progress < SETUP_APPROVED);
+            all = all && d->asked[i].progress >= SETUP_APPROVED;
+        }
+    }
+    if (!all || world->stop) return;
+    if (d->asked[0].progress < SETUP_APPROVED) {
+        d->asked[0].progress = SETUP_APPROVED;
+        d->asked[0].request = 0;
+    }
+    for (uint32_t i = 0; i < nodes && !world->stop; i++) all = setup_dial(world, i) && all;
+    if (!all || world->stop) return;
+    phase_begin(world, FB_SIM_PHASE_HEAL, fb_sim_liveness_bound_ns(world) + nodes * SECOND);
+}
+
+/* Rounds. */
+
+static void round_begin(fb_sim_world *world)
+{
+    fb_sim_director *d = world->director;
+    d->round++;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        world->held_apart[i] = false;
+        world->nodes[i].held_down = false;
+    }
+    uint64_t length = fb_sim_between(world->seed, FB_SIM_STREAM_RUN, 1, d->round, 5, 40) * SECOND;
+    phase_begin(world, FB_SIM_PHASE_CHAOS, length);
+    world->traitor = UINT32_MAX;
+    if (world->config.faults) {
+        fb_sim_weather_draw(world, d->round, world->now_ns, world->now_ns + length);
+    }
+    fb_sim_paths_renew(world);
+    fb_sim_workload_start(world, d->round);
+    fb_sim_round_line(world);
+}
+
+/* All nodes three times in four; else a random core of two or more, and the rest out of reach. */
+static void heal(fb_sim_world *world)
+{
+    fb_sim_director *d = world->director;
+    uint32_t nodes = world->config.nodes;
+    fb_sim_workload_stop(world);
+    bool all = !world->config.faults || world->config.degree != 0 || nodes < 3 ||
+               fb_draw_below(world->seed, FB_SIM_STREAM_HEAL, 0, d->round, 4) != 0;
+    uint64_t mask = fb_draw(world->seed, FB_SIM_STREAM_HEAL, 1, d->round) |
+                    UINT64_C(3) << (d->round % (nodes - 1 ? nodes - 1 : 1));
+    for (uint32_t i = 0; i < nodes && !all; i++) world->held_apart[i] = (mask >> (i % 64) & 1) == 0;
+    world->traitor = UINT32_MAX;
+    fb_sim_weather_clear(world);
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (world->nodes[i].core == NULL && !world->nodes[i].booting) fb_sim_boot(world, i);
+    }
+    phase_begin(world, FB_SIM_PHASE_HEAL, fb_sim_liveness_bound_ns(world) + nodes * SECOND / 4);
+}
+
+static void ask_areas(fb_sim_world *world)
+{
+    uint8_t bytes[18];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, world->space);
+    fb_write_u16(&w, 64);
+    for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
+        world->director->asked[i].request = 0;
+        world->director->asked[i].answered = false;
+        if (world->held_apart[i] || !world->nodes[i].running) continue;
+        ask(world, i, FB_VERB_AREAS, fb_writer_span(&w));
+    }
+}
+
+static bool same_areas(fb_sim_world *world)
+{
+    const fb_sim_asked *first = NULL;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        if (world->held_apart[i]) continue;
+        const fb_sim_asked *asked = &world->director->asked[i];
+        if (asked->request == 0 || !asked->answered || asked->status != FB_OK) return false;
+        if (first == NULL) first = asked;
+        if (asked->areas_sum != first->areas_sum) return false;
+    }
+    return first != NULL;
+}
+
+static void stall_text(const fb_sim_world *world, char *out, size_t cap)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < world->config.nodes && used + 32 < cap; i++) {
+        const fb_sim_asked *asked = &world->director->asked[i];
+        const char *what = world->held_apart[i]       ? "apart"
+                           : !world->nodes[i].running ? "not running"
+                           : !asked->answered         ? "does not answer"
+                           : asked->status != FB_OK   ? fb_error_name((fb_error)asked->status)
+                                                      : NULL;
+        int n = what != NULL ? snprintf(out + used, cap - used, " %s %s", fb_sim_name(i), what)
+                             : snprintf(out + used, cap - used, " %s %08x", fb_sim_name(i),
+                                        (unsigned)(asked->areas_sum & 0xffffffff));
+        if (n > 0) used += (size_t)n;
+    }
+}
+
+static bool over(const fb_sim_world *world)
+{
+    return world->steps >= world->config.events || world->now_ns >= world->config.duration_ns;
+}
+
+void fb_sim_at_script(fb_sim_world *world)
+{
+    fb_sim_director *d = world->director;
+    char text[256] = "";
+    switch (d->phase) {
+    case FB_SIM_PHASE_SETUP:
+        setup(world);
+        if (d->phase == FB_SIM_PHASE_SETUP && world->now_ns > d->phase_until_ns) {
+            fb_sim_violated(world, FB_SIM_LIVENESS, "setup", "not done: %s", d->setup_stage);
+        }
+        break;
+    case FB_SIM_PHASE_CHAOS:
+        if (world->now_ns >= d->phase_until_ns || over(world)) heal(world);
+        break;
+    case FB_SIM_PHASE_HEAL:
+        if (d->polls++ != 0 && same_areas(world)) {
+            phase_begin(world, FB_SIM_PHASE_QUIET, 10 * SECOND);
+            break;
+        }
+        if (world->now_ns > d->phase_until_ns) {
+            stall_text(world, text, sizeof text);
+            fb_sim_violated(
+                world, FB_SIM_LIVENESS, "converges",
+                "round %llu: no agreement %llu s after the heal:%s", (unsigned long long)d->round,
+                (unsigned long long)((world->now_ns - d->phase_since_ns) / SECOND), text);
+            break;
+        }
+        ask_areas(world);
+        break;
+    case FB_SIM_PHASE_QUIET:
+        if (world->now_ns < d->phase_until_ns) break;
+        fb_sim_checks_round(world);
+        if (world->stop) break;
+        if (d->bench) {
+            phase_begin(world, FB_SIM_PHASE_BENCH, FB_NEVER - world->now_ns);
+        } else if (over(world)) {
+            d->phase = FB_SIM_PHASE_DONE;
+            world->stop = true;
+        } else {
+            round_begin(world);
+        }
+        break;
+    case FB_SIM_PHASE_BENCH:
+    case FB_SIM_PHASE_DONE:
+        return;
+    }
+    if (!world->stop) {
+        fb_sim_schedule_world(world, world->now_ns + POLL_NS, FB_SIM_AT_SCRIPT, 0, 0);
+    }
+}

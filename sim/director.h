@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The course of a run: the cluster is set up through the local requests that a person would make,
+ * then rounds follow. A round is a stretch of weather and work (safety), after which a core of
+ * nodes is healed and has to converge within a bound computed from the timers (liveness), be quiet,
+ * and pass the checks that look at the whole. */
+#ifndef FB_SIM_DIRECTOR_H
+#define FB_SIM_DIRECTOR_H
+
+#include "protocol/base/alloc.h"
+#include "protocol/core/effect.h"
+
+typedef struct fb_sim_world fb_sim_world;
+
+typedef enum fb_sim_phase {
+    FB_SIM_PHASE_SETUP,
+    FB_SIM_PHASE_CHAOS,
+    FB_SIM_PHASE_HEAL,
+    FB_SIM_PHASE_QUIET,
+    FB_SIM_PHASE_BENCH,
+    FB_SIM_PHASE_DONE,
+} fb_sim_phase;
+
+/* What the director asked of one node, and what came back. */
+typedef struct fb_sim_asked {
+    uint64_t request; /* 0: nothing is out */
+    bool answered;
+    uint32_t status;
+    uint32_t len;
+    uint8_t bytes[512];
+    uint64_t areas_sum; /* of an answer to AREAS, whatever its length */
+    uint64_t progress;  /* setup: how far this node came */
+} fb_sim_asked;
+
+typedef struct fb_sim_director {
+    fb_sim_phase phase;
+    uint64_t round;
+    uint64_t phase_since_ns;
+    uint64_t phase_until_ns;
+    uint32_t polls;
+    bool bench;
+    fb_sim_asked *asked; /* by node */
+    char setup_stage[64];
+} fb_sim_director;
+
+void fb_sim_director_init(fb_sim_world *world, fb_arena *arena);
+/* Puts the first turn into the queue. */
+void fb_sim_director_start(fb_sim_world *world);
+void fb_sim_at_script(fb_sim_world *world);
+/* True when the reply was to the director. */
+bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply);
+
+/* Prints what the swarm drew for this round, on standard error or as asked. */
+void fb_sim_round_line(fb_sim_world *world);
+
+/* The time within which a healed core must have converged. */
+uint64_t fb_sim_liveness_bound_ns(const fb_sim_world *world);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/memo.h"
+
+void fb_sim_memo_init(fb_sim_memo *memo, fb_arena *arena, uint32_t places)
+{
+    fb_sim_memo_slot *first = fb_arena_take(arena, places, sizeof *first);
+    fb_sim_memo_slot *second = fb_arena_take(arena, places, sizeof *second);
+    if (arena->base == NULL) return;
+    *memo = (fb_sim_memo){.tables = {first, second}, .mask = places - 1};
+}
+
+void fb_sim_memo_clear(fb_sim_memo *memo)
+{
+    size_t bytes = ((size_t)memo->mask + 1) * sizeof *memo->tables[0];
+    memset(memo->tables[0], 0, bytes);
+    memset(memo->tables[1], 0, bytes);
+    memo->used = 0;
+}
+
+static fb_sim_memo_slot *slot_of(const fb_sim_memo *memo, uint8_t table, uint64_t key)
+{
+    uint32_t at = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & memo->mask;
+    fb_sim_memo_slot *slots = memo->tables[table];
+    while (slots[at].key != 0 && slots[at].key != key) at = (at + 1) & memo->mask;
+    return &slots[at];
+}
+
+uint64_t *fb_sim_memo_find(fb_sim_memo *memo, uint64_t key)
+{
+    for (uint8_t i = 0; i < 2; i++) {
+        fb_sim_memo_slot *slot = slot_of(memo, memo->young ^ i, key);
+        if (slot->key == key) return &slot->value;
+    }
+    return NULL;
+}
+
+void fb_sim_memo_put(fb_sim_memo *memo, uint64_t key, uint64_t value)
+{
+    uint64_t *known = fb_sim_memo_find(memo, key);
+    if (known != NULL) {
+        *known = value;
+        return;
+    }
+    if (memo->used > memo->mask / 2) {
+        memo->young ^= 1;
+        memset(memo->tables[memo->young], 0, ((size_t)memo->mask + 1) * sizeof *memo->tables[0]);
+        memo->used = 0;
+    }
+    *slot_of(memo, memo->young, key) = (fb_sim_memo_slot){key, value};
+    memo->used++;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/mutants.h"
+
+#include <string.h>
+
+#ifdef FB_PLANTED_BUGS
+int fb_planted_bug;
+#endif
+
+const fb_sim_mutant_row fb_sim_mutant_rows[FB_MUTANTS] = {
+    {"none", "", "", ""},
+#define X(id, name, place, text, check) {name, place, text, check},
+#include "sim/mutants.def"
+#undef X
+};
+
+int fb_sim_mutant_of(const char *name)
+{
+    for (int i = 1; i < FB_MUTANTS; i++) {
+        if (strcmp(fb_sim_mutant_rows[i].name, name) == 0) return i;
+    }
+    return 0;
+}

@@ -1,0 +1,823 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/network.h"
+
+#include <stdio.h>
+
+#include "protocol/base/assert.h"
+#include "protocol/base/cursor.h"
+#include "sim/world.h"
+
+#define NONE UINT32_MAX
+
+/* How long after a partition's end a stuck sender tries again, at most. */
+#define RETRANSMIT_NS UINT64_C(200000000)
+
+void fb_sim_network_init(fb_sim_world *world, fb_arena *arena)
+{
+    fb_sim_network *net = &world->network;
+    uint32_t nodes = world->config.nodes;
+    net->paths = fb_arena_take(arena, (size_t)nodes * nodes, sizeof *net->paths);
+    net->connection_count = world->config.connections;
+    net->connections = fb_arena_take(arena, net->connection_count, sizeof *net->connections);
+    net->ring_bytes = world->config.ring_bytes;
+    uint8_t *rings = fb_arena_take(arena, (size_t)net->connection_count * 2, net->ring_bytes);
+    net->frame_count = 64 + nodes * 64;
+    net->frames = fb_arena_take(arena, net->frame_count, sizeof *net->frames);
+    net->recorded = fb_arena_take(arena, FB_SIM_RECORDED_BYTES, 1);
+    net->dial_timeout_ns = UINT64_C(3000000000);
+    if (arena->base == NULL) return;
+    for (uint32_t i = 0; i < net->connection_count; i++) {
+        fb_sim_connection *c = &net->connections[i];
+        c->flows[0].ring = rings + (size_t)i * 2 * net->ring_bytes;
+        c->flows[1].ring = c->flows[0].ring + net->ring_bytes;
+        c->next_free = i + 1 < net->connection_count ? i + 1 : NONE;
+    }
+    for (uint32_t i = 0; i < net->frame_count; i++) {
+        net->frames[i].next_free = i + 1 < net->frame_count ? i + 1 : NONE;
+    }
+}
+
+fb_sim_path *fb_sim_path_of(fb_sim_world *world, uint32_t from, uint32_t to)
+{
+    return &world->network.paths[from * world->config.nodes + to];
+}
+
+static uint64_t path_entity(const fb_sim_world *world, const fb_sim_path *path)
+{
+    return (uint64_t)(path - world->network.paths);
+}
+
+static uint64_t path_delay(const fb_sim_world *world, const fb_sim_path *path, uint64_t occurrence)
+{
+    if (path->delay_mean_ns == 0) return path->delay_min_ns;
+    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_DELAY, path_entity(world, path), occurrence);
+    return path->delay_min_ns + fb_sim_exponential(bits, path->delay_mean_ns);
+}
+
+static bool one_of(const fb_sim_world *world, const fb_sim_path *path, uint32_t stream,
+                   uint64_t occurrence, uint32_t of)
+{
+    return of != 0 &&
+           fb_draw_below(world->seed, stream, path_entity(world, path), occurrence, of) == 0;
+}
+
+/* Connections. */
+
+static fb_sim_connection *connection_of(fb_sim_world *world, uint32_t end)
+{
+    return &world->network.connections[end / 2];
+}
+
+static uint32_t end_name(const fb_sim_world *world, const fb_sim_connection *c, uint32_t side)
+{
+    return (uint32_t)(c - world->network.connections) * 2 + side;
+}
+
+/* The path that flow `side` takes. Nobody's bytes (an attacker's) take the path of the node to
+ * itself: partitions do not hold them up. */
+static fb_sim_path *flow_path(fb_sim_world *world, const fb_sim_connection *c, uint32_t side)
+{
+    return fb_sim_path_of(world, c->ends[side].node, c->ends[1 - side].node);
+}
+
+static fb_sim_connection *connection_take(fb_sim_world *world)
+{
+    fb_sim_network *net = &world->network;
+    if (net->connection_free == NONE || net->connections_open == net->connection_count) {
+        fb_sim_fail_resource("connections");
+    }
+    fb_sim_connection *c = &net->connections[net->connection_free];
+    net->connection_free = c->next_free;
+    net->connections_open++;
+    uint8_t *ring = c->flows[0].ring;
+    *c = (fb_sim_connection){.stamp = c->stamp};
+    c->flows[0].ring = ring;
+    c->flows[1].ring = ring + net->ring_bytes;
+    return c;
+}
+
+static void connection_release(fb_sim_world *world, fb_sim_connection *c)
+{
+    c->state = FB_SIM_CONNECTION_FREE;
+    c->stamp++;
+    c->next_free = world->network.connection_free;
+    world->network.connection_free = end_name(world, c, 0) / 2;
+    world->network.connections_open--;
+}
+
+static void connection_release_if_over(fb_sim_world *world, fb_sim_connection *c)
+{
+    if (c->state == FB_SIM_CONNECTION_OPEN && !c->ends[0].open && !c->ends[1].open) {
+        connection_release(world, c);
+    }
+}
+
+static uint64_t link_new(fb_sim_world *world, uint32_t end)
+{
+    return ++world->network.link_serial << 16 | end;
+}
+
+/* The end that a node means by a link number, or FB_SIM_END_NONE when it is over. */
+static uint32_t end_of(fb_sim_world *world, uint32_t node, uint64_t link)
+{
+    uint32_t end = (uint32_t)(link & 0xffff);
+    if (end / 2 >= world->network.connection_count) return FB_SIM_END_NONE;
+    const fb_sim_end *e = &connection_of(world, end)->ends[end & 1];
+    return e->open && e->link == link && e->node == node ? end : FB_SIM_END_NONE;
+}
+
+static void credit_schedule(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
+                            uint64_t at_ns)
+{
+    c->flows[side].credit_scheduled = true;
+    fb_sim_schedule(world, at_ns, c->ends[side].node, FB_SIM_AT_CREDIT, end_name(world, c, side),
+                    c->stamp);
+}
+
+/* Credit goes back when half the buffer is free: until then the sender still has the other half. */
+static void credit_maybe(fb_sim_world *world, fb_sim_connection *c, uint32_t side)
+{
+    fb_sim_flow *flow = &c->flows[side];
+    uint64_t limit = flow->taken + world->network.ring_bytes;
+    uint64_t free = limit > flow->granted ? limit - flow->granted : 0;
+    if (flow->credit_scheduled || flow->credit_stalled || !c->ends[side].open || flow->swallowing ||
+        free < world->network.ring_bytes / 2) {
+        return;
+    }
+    fb_sim_path *back = flow_path(world, c, 1 - side);
+    credit_schedule(world, c, side, world->now_ns + back->delay_min_ns);
+}
+
+static void delivery_schedule(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
+                              uint64_t at_ns)
+{
+    fb_sim_flow *flow = &c->flows[side];
+    if (flow->scheduled || flow->stalled) return;
+    flow->scheduled = true;
+    fb_sim_schedule(world, at_ns, c->ends[1 - side].node, FB_SIM_AT_BYTES,
+                    end_name(world, c, 1 - side), c->stamp);
+}
+
+/* What the receiver of flow `side` waits for next, if anything. */
+static void delivery_next(fb_sim_world *world, fb_sim_connection *c, uint32_t side)
+{
+    fb_sim_flow *flow = &c->flows[side];
+    if (!c->ends[1 - side].open) return;
+    if (!flow->paused && flow->arrived > flow->taken) {
+        delivery_schedule(world, c, side, world->now_ns + 1000);
+    } else if (flow->segment_count != 0) {
+        delivery_schedule(world, c, side, flow->segments[flow->segment_first].at_ns);
+    } else if (flow->ended && flow->taken == flow->written) {
+        uint64_t at = fb_max_u64(flow->end_at_ns, world->now_ns);
+        fb_sim_schedule(world, at, c->ends[1 - side].node, FB_SIM_AT_CLOSED,
+                        end_name(world, c, 1 - side), c->stamp);
+    }
+}
+
+/* The sender of flow `side` is gone: the receiver learns it after what it can still get. */
+static void flow_end(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_error why,
+                     uint64_t at_ns, bool drop)
+{
+    fb_sim_flow *flow = &c->flows[side];
+    if (flow->ended) return;
+    flow->ended = true;
+    flow->end_reason = why;
+    flow->end_at_ns = fb_max_u64(at_ns, flow->last_at_ns);
+    if (drop) {
+        flow->segment_count = 0;
+        flow->written = flow->arrived = flow->taken;
+        flow->paused = false;
+    }
+    if (!flow->scheduled && !flow->stalled && !flow->paused) delivery_next(world, c, side);
+}
+
+/* Dialling. */
+
+static bool address_node(fb_span address, uint32_t nodes, uint32_t *node)
+{
+    static const char scheme[] = "sim:";
+    size_t skip = sizeof scheme - 1;
+    if (address.len <= skip || address.len > skip + 4 || memcmp(address.p, scheme, skip) != 0) {
+        return false;
+    }
+    uint32_t value = 0;
+    for (size_t i = skip; i < address.len; i++) {
+        if (address.p[i] < '0' || address.p[i] > '9') return false;
+        value = value * 10 + (uint32_t)(address.p[i] - '0');
+    }
+    *node = value;
+    return value < nodes;
+}
+
+void fb_sim_dial(fb_sim_world *world, uint32_t node, uint64_t dial, fb_span address)
+{
+    fb_sim_connection *c = connection_take(world);
+    uint32_t to = node;
+    bool known = address_node(address, world->config.nodes, &to);
+    c->state = FB_SIM_CONNECTION_DIALLING;
+    c->dial = dial;
+    c->dial_boots = world->nodes[node].boots;
+    c->dial_incarnation = world->nodes[node].incarnation;
+    c->ends[0].node = (uint16_t)node;
+    c->ends[1].node = (uint16_t)to;
+    fb_sim_path *there = fb_sim_path_of(world, node, to);
+    fb_sim_path *back = fb_sim_path_of(world, to, node);
+    uint64_t occurrence = there->dials++;
+    uint64_t at = world->now_ns + path_delay(world, there, occurrence << 32);
+    uint64_t answer = at + path_delay(world, back, (occurrence << 32) + 1);
+    uint32_t end = end_name(world, c, 0);
+    if (!known || there->blocked || back->blocked) {
+        c->refused = true;
+        if (known) answer = world->now_ns + world->network.dial_timeout_ns;
+    } else {
+        fb_sim_schedule(world, at, to, FB_SIM_AT_ACCEPT, end + 1, c->stamp);
+    }
+    fb_sim_schedule(world, answer, node, FB_SIM_AT_DIAL_RESULT, end, c->stamp);
+}
+
+void fb_sim_at_accept(fb_sim_world *world, uint32_t end, uint32_t stamp)
+{
+    fb_sim_connection *c = connection_of(world, end);
+    if (c->stamp != stamp) return;
+    fb_sim_end *e = &c->ends[1];
+    fb_sim_node *node = &world->nodes[e->node];
+    if (node->core == NULL || node->needs_start || flow_path(world, c, 0)->blocked) {
+        c->refused = true;
+        if (c->attacker) connection_release(world, c);
+        return;
+    }
+    e->link = link_new(world, end);
+    e->open = true;
+    if (c->attacker) c->state = FB_SIM_CONNECTION_OPEN;
+    char address[16];
+    int len = snprintf(address, sizeof address, "sim:%u",
+                       c->attacker ? 9999u : (unsigned)c->ends[0].node);
+    fb_sim_step(world, e->node,
+                (fb_event){.kind = FB_EV_LINK_OPENED,
+                           .len = (uint32_t)len,
+                           .a = e->link,
+                           .bytes = (const uint8_t *)address});
+    if (c->stamp != stamp || !e->open) return;
+    credit_schedule(world, c, 1, world->now_ns);
+}
+
+void fb_sim_at_dial_result(fb_sim_world *world, uint32_t end, uint32_t stamp)
+{
+    fb_sim_connection *c = connection_of(world, end);
+    if (c->stamp != stamp) return;
+    fb_sim_end *e = &c->ends[0];
+    fb_sim_node *node = &world->nodes[e->node];
+    uint32_t who = e->node;
+    uint64_t dial = c->dial;
+    bool alive = node->core != NULL && node->boots == c->dial_boots;
+    bool wanted = alive && !node->needs_start && node->incarnation == c->dial_incarnation;
+    if (c->refused || !wanted || flow_path(world, c, 1)->blocked) {
+        c->state = FB_SIM_CONNECTION_OPEN;
+        if (c->ends[1].open) {
+            flow_end(world, c, 0, FB_ERR_LINK_CLOSED, world->now_ns, true);
+        } else {
+            connection_release(world, c);
+        }
+        if (alive) {
+            fb_sim_step(world, who,
+                        (fb_event){.kind = FB_EV_DIAL_RESULT, .a = dial, .c = FB_ERR_UNREACHABLE});
+        }
+        return;
+    }
+    c->state = FB_SIM_CONNECTION_OPEN;
+    e->link = link_new(world, end);
+    e->open = true;
+    fb_sim_step(world, who, (fb_event){.kind = FB_EV_DIAL_RESULT, .a = dial, .b = e->link});
+    if (c->stamp != stamp || !e->open) return;
+    credit_schedule(world, c, 0, world->now_ns);
+    /* What the other side sent, or its end, may have waited for this. */
+    fb_sim_flow *flow = &c->flows[1];
+    if (!flow->scheduled && !flow->stalled) delivery_next(world, c, 1);
+}
+
+/* Streams. */
+
+static void record_bytes(fb_sim_world *world, const fb_sim_connection *c, fb_span bytes)
+{
+    fb_sim_network *net = &world->network;
+    uint32_t number = end_name(world, c, 0) / 2;
+    bool first = c->flows[0].written == 0;
+    if (first && (net->recorded_len == 0 || (c->dial & 3) == 0)) {
+        net->recorded_len = 0;
+        net->recorded_connection = number;
+        net->recorded_stamp = c->stamp;
+        net->recorded_to = c->ends[1].node;
+    }
+    if (net->recorded_connection != number || net->recorded_stamp != c->stamp) return;
+    size_t room = FB_SIM_RECORDED_BYTES - net->recorded_len;
+    size_t len = bytes.len < room ? bytes.len : room;
+    memcpy(net->recorded + net->recorded_len, bytes.p, len);
+    net->recorded_len += (uint32_t)len;
+}
+
+static void ring_write(const fb_sim_world *world, fb_sim_flow *flow, fb_span bytes)
+{
+    size_t size = world->network.ring_bytes;
+    size_t at = (size_t)(flow->written % size);
+    size_t first = bytes.len < size - at ? bytes.len : size - at;
+    memcpy(flow->ring + at, bytes.p, first);
+    memcpy(flow->ring, bytes.p + first, bytes.len - first);
+    flow->written += bytes.len;
+}
+
+/* Both ends learn that the connection broke. */
+static void connection_cut(fb_sim_world *world, fb_sim_connection *c)
+{
+    for (uint32_t side = 0; side < 2; side++) {
+        flow_end(world, c, side, FB_ERR_LINK_CLOSED, world->now_ns, false);
+    }
+}
+
+static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span bytes)
+{
+    fb_sim_flow *flow = &c->flows[side];
+    if (flow->swallowing || flow->ended || bytes.len == 0) {
+        flow->written += bytes.len;
+        flow->arrived = flow->taken = flow->written;
+        return;
+    }
+    fb_sim_path *path = flow_path(world, c, side);
+    uint64_t occurrence = path->sends++;
+    size_t len = bytes.len;
+    bool cut = one_of(world, path, FB_SIM_STREAM_CUT, occurrence, path->cut_of);
+    if (cut) {
+        len = (size_t)fb_draw_below(world->seed, FB_SIM_STREAM_CUT, path_entity(world, path),
+                                    occurrence + (UINT64_C(1) << 48), len);
+        world->fired[FB_SIM_FAULT_CUT]++;
+    } else if (one_of(world, path, FB_SIM_STREAM_TRUNCATE, occurrence, path->truncate_of)) {
+        len = (size_t)fb_draw_below(world->seed, FB_SIM_STREAM_TRUNCATE, path_entity(world, path),
+                                    occurrence + (UINT64_C(1) << 48), len);
+        world->fired[FB_SIM_FAULT_TRUNCATE]++;
+    }
+    uint64_t start = flow->written;
+    ring_write(world, flow, fb_span_of(bytes.p, len));
+    /* The sender spent its credit on the lost bytes too. */
+    flow->granted -= bytes.len - len;
+    if (len != 0 && one_of(world, path, FB_SIM_STREAM_CORRUPT, occurrence, path->corrupt_of)) {
+        uint64_t bit = fb_draw_below(world->seed, FB_SIM_STREAM_CORRUPT, path_entity(world, path),
+                                     occurrence + (UINT64_C(1) << 48), len * 8);
+        size_t at = (size_t)((start + bit / 8) % world->network.ring_bytes);
+        flow->ring[at] ^= (uint8_t)(1u << (bit & 7));
+        world->fired[FB_SIM_FAULT_CORRUPT]++;
+    }
+    uint64_t at = world->now_ns;
+    if (path->rate != 0) {
+        at = fb_max_u64(at, flow->busy_until_ns) + bytes.len * UINT64_C(1000000000) / path->rate;
+        flow->busy_until_ns = at;
+        world->fired[FB_SIM_FAULT_RATE]++;
+    }
+    at = fb_max_u64(at + path_delay(world, path, occurrence), flow->last_at_ns);
+    flow->last_at_ns = at;
+    if (len != 0) {
+        if (flow->segment_count == FB_SIM_SEGMENTS) {
+            /* The last one takes it in: it arrives a little later. */
+            fb_sim_segment *last =
+                &flow->segments[(flow->segment_first + FB_SIM_SEGMENTS - 1) % FB_SIM_SEGMENTS];
+            *last = (fb_sim_segment){flow->written, at};
+        } else {
+            uint32_t place = (uint32_t)(flow->segment_first + flow->segment_count++);
+            flow->segments[place % FB_SIM_SEGMENTS] = (fb_sim_segment){flow->written, at};
+        }
+        if (!flow->scheduled && !flow->stalled && !flow->paused) delivery_next(world, c, side);
+    }
+    if (cut) connection_cut(world, c);
+}
+
+void fb_sim_send(fb_sim_world *world, uint32_t node, uint64_t link, fb_span bytes)
+{
+    uint32_t end = end_of(world, node, link);
+    if (end == FB_SIM_END_NONE || connection_of(world, end)->ends[end & 1].closing) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "effects-in-order",
+                        "%s sends on link %llu, which is over", fb_sim_name(node),
+                        (unsigned long long)link);
+        return;
+    }
+    fb_sim_connection *c = connection_of(world, end);
+    fb_sim_flow *flow = &c->flows[end & 1];
+    if (flow->written + bytes.len > flow->granted || c->carrier) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "credit-respected",
+                        "%s sends %zu bytes on link %llu with a credit of %llu", fb_sim_name(node),
+                        bytes.len, (unsigned long long)link,
+                        (unsigned long long)(flow->granted - flow->written));
+        return;
+    }
+    if ((end & 1) == 0 && flow->written < FB_SIM_RECORDED_BYTES) record_bytes(world, c, bytes);
+    stream_push(world, c, end & 1, bytes);
+}
+
+void fb_sim_at_bytes(fb_sim_world *world, uint32_t end, uint32_t stamp)
+{
+    fb_sim_connection *c = connection_of(world, end);
+    if (c->stamp != stamp) return;
+    uint32_t side = 1 - (end & 1); /* of the sender */
+    fb_sim_flow *flow = &c->flows[side];
+    fb_sim_end *receiver = &c->ends[end & 1];
+    flow->scheduled = false;
+    if (!receiver->open) return;
+    fb_sim_path *path = flow_path(world, c, side);
+    if (path->blocked && !c->attacker) {
+        flow->stalled = true;
+        return;
+    }
+    while (flow->segment_count != 0 && flow->segments[flow->segment_first].at_ns <= world->now_ns) {
+        flow->arrived = flow->segments[flow->segment_first].end;
+        flow->segment_first = (uint8_t)((flow->segment_first + 1) % FB_SIM_SEGMENTS);
+        flow->segment_count--;
+    }
+    uint64_t ready = flow->arrived - flow->taken;
+    if (flow->paused || ready == 0 || receiver->closing) {
+        if (receiver->closing) flow->taken = flow->arrived;
+        delivery_next(world, c, side);
+        return;
+    }
+    size_t len = (size_t)ready;
+    uint64_t occurrence = path->deliveries++;
+    if (path->segment_of_16 != 0 && len > 1 &&
+        fb_draw_below(world->seed, FB_SIM_STREAM_SEGMENT, path_entity(world, path), occurrence * 2,
+                      16) < path->segment_of_16) {
+        len = (size_t)fb_draw_below(world->seed, FB_SIM_STREAM_SEGMENT, path_entity(world, path),
+                                    occurrence * 2 + 1, len) +
+              1;
+        world->fired[FB_SIM_FAULT_SEGMENT]++;
+    }
+    size_t size = world->network.ring_bytes;
+    size_t at = (size_t)(flow->taken % size);
+    const uint8_t *bytes = flow->ring + at;
+    if (len > size - at) {
+        memcpy(world->scratch, flow->ring + at, size - at);
+        memcpy(world->scratch + size - at, flow->ring, len - (size - at));
+        bytes = world->scratch;
+    }
+    flow->paused = true; /* RESUME within the step lifts it */
+    fb_sim_step(
+        world, receiver->node,
+        (fb_event){
+            .kind = FB_EV_LINK_BYTES, .len = (uint32_t)len, .a = receiver->link, .bytes = bytes});
+    if (c->stamp != stamp || !receiver->open) return;
+    size_t consumed = world->effects.consumed;
+    if (consumed > len) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "effects-in-order", "%s consumed %zu of %zu bytes",
+                        fb_sim_name(receiver->node), consumed, len);
+        return;
+    }
+    if (flow->taken + consumed <= flow->written) flow->taken += consumed;
+    if (consumed == len) flow->paused = false;
+    credit_maybe(world, c, side);
+    delivery_next(world, c, side);
+}
+
+void fb_sim_resume(fb_sim_world *world, uint32_t node, uint64_t link)
+{
+    uint32_t end = end_of(world, node, link);
+    if (end == FB_SIM_END_NONE) return;
+    fb_sim_connection *c = connection_of(world, end);
+    fb_sim_flow *flow = &c->flows[1 - (end & 1)];
+    flow->paused = false;
+    if (!flow->scheduled && !flow->stalled) delivery_next(world, c, 1 - (end & 1));
+}
+
+void fb_sim_at_credit(fb_sim_world *world, uint32_t end, uint32_t stamp)
+{
+    fb_sim_connection *c = connection_of(world, end);
+    if (c->stamp != stamp) return;
+    uint32_t side = end & 1;
+    fb_sim_flow *flow = &c->flows[side];
+    fb_sim_end *sender = &c->ends[side];
+    flow->credit_scheduled = false;
+    if (!sender->open || sender->closing) return;
+    if (flow->granted != 0 && flow_path(world, c, 1 - side)->blocked && !c->attacker) {
+        flow->credit_stalled = true;
+        return;
+    }
+    uint64_t limit = flow->taken + world->network.ring_bytes;
+    if (limit <= flow->granted) return;
+    uint64_t more = limit - flow->granted;
+    flow->granted = limit;
+    fb_sim_step(world, sender->node,
+                (fb_event){.kind = FB_EV_LINK_WRITABLE, .a = sender->link, .b = more});
+}
+
+/* Ends. */
+
+void fb_sim_close(fb_sim_world *world, uint32_t node, uint64_t link, fb_error why)
+{
+    (void)why;
+    uint32_t end = end_of(world, node, link);
+    if (end == FB_SIM_END_NONE) return;
+    fb_sim_connection *c = connection_of(world, end);
+    uint32_t side = end & 1;
+    if (c->ends[side].closing) return;
+    c->ends[side].closing = true;
+    fb_sim_path *path = flow_path(world, c, side);
+    flow_end(world, c, side, FB_OK, world->now_ns + path->delay_min_ns, false);
+    fb_sim_schedule(world, world->now_ns + 1000, node, FB_SIM_AT_CLOSED, end, c->stamp);
+}
+
+void fb_sim_at_closed(fb_sim_world *world, uint32_t end, uint32_t stamp)
+{
+    fb_sim_connection *c = connection_of(world, end);
+    if (c->stamp != stamp) return;
+    uint32_t side = end & 1;
+    fb_sim_end *e = &c->ends[side];
+    if (!e->open) return;
+    fb_sim_flow *in = &c->flows[1 - side];
+    if (!e->closing && flow_path(world, c, 1 - side)->blocked && !c->attacker) {
+        e->close_stalled = true;
+        return;
+    }
+    if (!e->closing && in->ended && in->taken != in->written) return; /* more to deliver first */
+    fb_error why = e->closing ? FB_OK : in->end_reason;
+    uint64_t link = e->link;
+    uint32_t node = e->node;
+    e->open = false;
+    /* What is still on its way to this end goes nowhere. */
+    in->segment_count = 0;
+    if (!e->closing) {
+        flow_end(world, c, side, FB_ERR_LINK_CLOSED, world->now_ns, true);
+    }
+    connection_release_if_over(world, c);
+    if (!fb_sim_is_up(world, node)) return;
+    fb_sim_step(world, node, (fb_event){.kind = FB_EV_LINK_CLOSED, .a = link, .b = why});
+}
+
+void fb_sim_network_crashed(fb_sim_world *world, uint32_t node)
+{
+    fb_sim_network *net = &world->network;
+    for (uint32_t i = 0; i < net->connection_count; i++) {
+        fb_sim_connection *c = &net->connections[i];
+        if (c->state == FB_SIM_CONNECTION_FREE) continue;
+        for (uint32_t side = 0; side < 2; side++) {
+            fb_sim_end *e = &c->ends[side];
+            if (!e->open || e->node != node) continue;
+            e->open = false;
+            fb_sim_path *path = flow_path(world, c, side);
+            uint64_t at = world->now_ns + path->delay_min_ns;
+            if (path->half_open) {
+                /* No word: until the peer's own patience ends, or a late reset. */
+                uint64_t entity = path_entity(world, path);
+                at += fb_sim_between(world->seed, FB_SIM_STREAM_HALF_OPEN, entity, path->dials++,
+                                     UINT64_C(5000000000), UINT64_C(60000000000));
+                c->flows[1 - side].swallowing = true;
+                world->fired[FB_SIM_FAULT_HALF_OPEN]++;
+            }
+            flow_end(world, c, side, FB_ERR_LINK_CLOSED, at, false);
+        }
+        connection_release_if_over(world, c);
+    }
+}
+
+void fb_sim_network_unblocked(fb_sim_world *world)
+{
+    fb_sim_network *net = &world->network;
+    for (uint32_t i = 0; i < net->connection_count; i++) {
+        fb_sim_connection *c = &net->connections[i];
+        if (c->state == FB_SIM_CONNECTION_FREE) continue;
+        for (uint32_t side = 0; side < 2; side++) {
+            fb_sim_flow *flow = &c->flows[side];
+            fb_sim_path *path = flow_path(world, c, side);
+            if (path->blocked) continue;
+            uint64_t at = world->now_ns + fb_draw_below(world->seed, FB_SIM_STREAM_DELAY,
+                                                        path_entity(world, path) + (1u << 24),
+                                                        path->dials++, RETRANSMIT_NS);
+            if (flow->stalled) {
+                flow->stalled = false;
+                delivery_schedule(world, c, side, at);
+            }
+            if (c->flows[1 - side].credit_stalled) {
+                c->flows[1 - side].credit_stalled = false;
+                credit_schedule(world, c, 1 - side, at);
+            }
+            fb_sim_end *e = &c->ends[1 - side];
+            if (e->close_stalled) {
+                e->close_stalled = false;
+                fb_sim_schedule(world, at, e->node, FB_SIM_AT_CLOSED, end_name(world, c, 1 - side),
+                                c->stamp);
+            }
+        }
+    }
+}
+
+/* The external carrier. */
+
+void fb_sim_carrier_open(fb_sim_world *world, uint32_t a, uint32_t b)
+{
+    if (!fb_sim_is_up(world, a) || !fb_sim_is_up(world, b)) return;
+    fb_sim_network *net = &world->network;
+    for (uint32_t i = 0; i < net->connection_count; i++) {
+        fb_sim_connection *c = &net->connections[i];
+        if (c->state == FB_SIM_CONNECTION_FREE || !c->carrier) continue;
+        bool same = (c->ends[0].node == a && c->ends[1].node == b) ||
+                    (c->ends[0].node == b && c->ends[1].node == a);
+        if (!same) continue;
+        if (c->ends[0].open && c->ends[1].open) return;
+        /* One end waits for a peer that is gone: its driver notices now. */
+        for (uint32_t side = 0; side < 2; side++) {
+            if (c->ends[side].open && !c->flows[1 - side].ended) {
+                flow_end(world, c, 1 - side, FB_ERR_LINK_CLOSED, world->now_ns, true);
+            }
+        }
+        return;
+    }
+    fb_sim_connection *c = connection_take(world);
+    c->carrier = true;
+    c->state = FB_SIM_CONNECTION_DIALLING;
+    c->ends[0].node = (uint16_t)a;
+    c->ends[1].node = (uint16_t)b;
+    for (uint32_t side = 0; side < 2; side++) {
+        fb_sim_path *path = flow_path(world, c, 1 - side);
+        fb_sim_schedule(world, world->now_ns + path->delay_min_ns, c->ends[side].node,
+                        FB_SIM_AT_CARRIER, end_name(world, c, side), c->stamp);
+    }
+}
+
+void fb_sim_at_carrier(fb_sim_world *world, uint32_t end, uint32_t stamp)
+{
+    fb_sim_connection *c = connection_of(world, end);
+    if (c->stamp != stamp) return;
+    fb_sim_end *e = &c->ends[end & 1];
+    c->state = FB_SIM_CONNECTION_OPEN;
+    fb_sim_node *node = &world->nodes[e->node];
+    if (node->core == NULL || node->needs_start || c->flows[1 - (end & 1)].ended) {
+        flow_end(world, c, end & 1, FB_ERR_LINK_CLOSED, world->now_ns, true);
+        connection_release_if_over(world, c);
+        return;
+    }
+    e->link = link_new(world, end);
+    e->open = true;
+    uint8_t bytes[48];
+    memcpy(bytes, world->space.b, 16);
+    memcpy(bytes + 16, world->nodes[c->ends[1 - (end & 1)].node].provider.public_key.b, 32);
+    fb_sim_step(
+        world, e->node,
+        (fb_event){
+            .kind = FB_EV_CARRIER_OPENED, .len = sizeof bytes, .a = e->link, .bytes = bytes});
+    if (c->stamp != stamp || !e->open) return;
+    credit_schedule(world, c, end & 1, world->now_ns);
+}
+
+static void frame_launch(fb_sim_world *world, uint32_t node, uint32_t end, uint32_t stamp,
+                         fb_sim_blob bytes, uint64_t at_ns)
+{
+    fb_sim_network *net = &world->network;
+    if (net->frame_free == NONE) {
+        world->fired[FB_SIM_FAULT_LOSS]++; /* the carrier's own queue is full */
+        return;
+    }
+    uint32_t place = net->frame_free;
+    net->frame_free = net->frames[place].next_free;
+    fb_sim_blob_hold(&world->blobs, bytes);
+    net->frames[place] = (fb_sim_frame){.bytes = bytes, .end = end, .stamp = stamp};
+    fb_sim_schedule(world, at_ns, node, FB_SIM_AT_FRAME, place, 0);
+}
+
+static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span frame)
+{
+    fb_sim_path *path = flow_path(world, c, side);
+    uint64_t occurrence = path->sends++;
+    uint32_t end = end_name(world, c, 1 - side);
+    uint32_t to = c->ends[1 - side].node;
+    if (path->blocked || !c->ends[1 - side].open) return;
+    if (one_of(world, path, FB_SIM_STREAM_LOSS, occurrence, path->loss_of)) {
+        world->fired[FB_SIM_FAULT_LOSS]++;
+        return;
+    }
+    fb_sim_blob bytes = fb_sim_blob_make(&world->blobs, frame.len);
+    memcpy(fb_sim_blob_writable(&world->blobs, bytes), frame.p, frame.len);
+    uint32_t copies = 1;
+    if (one_of(world, path, FB_SIM_STREAM_DUP, occurrence, path->dup_of)) {
+        copies += path->dup_copies;
+        world->fired[FB_SIM_FAULT_DUP]++;
+    }
+    for (uint32_t i = 0; i < copies; i++) {
+        uint64_t key = occurrence + ((uint64_t)i << 48);
+        uint64_t at = world->now_ns + path_delay(world, path, key);
+        if (one_of(world, path, FB_SIM_STREAM_REORDER, key, path->reorder_of)) {
+            at += fb_draw_below(world->seed, FB_SIM_STREAM_REORDER, path_entity(world, path),
+                                key + (UINT64_C(1) << 56), path->reorder_ns);
+            world->fired[FB_SIM_FAULT_REORDER]++;
+        }
+        frame_launch(world, to, end, c->stamp, bytes, at);
+    }
+    fb_sim_network *net = &world->network;
+    if (net->recorded_frame != 0 &&
+        one_of(world, path, FB_SIM_STREAM_REPLAY, occurrence, path->stale_of)) {
+        frame_launch(world, to, end, c->stamp, net->recorded_frame, world->now_ns + 1000000);
+        world->fired[FB_SIM_FAULT_STALE_SESSION]++;
+    }
+    if ((occurrence & 63) == 0) {
+        fb_sim_blob_drop(&world->blobs, net->recorded_frame);
+        fb_sim_blob_hold(&world->blobs, bytes);
+        net->recorded_frame = bytes;
+    }
+    fb_sim_blob_drop(&world->blobs, bytes);
+}
+
+void fb_sim_frame_send(fb_sim_world *world, uint32_t node, uint64_t link, fb_span frame)
+{
+    uint32_t end = end_of(world, node, link);
+    if (end == FB_SIM_END_NONE || connection_of(world, end)->ends[end & 1].closing) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "effects-in-order",
+                        "%s sends a frame on link %llu, which is over", fb_sim_name(node),
+                        (unsigned long long)link);
+        return;
+    }
+    fb_sim_connection *c = connection_of(world, end);
+    fb_sim_flow *flow = &c->flows[end & 1];
+    if (!c->carrier || flow->written + frame.len > flow->granted) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "credit-respected",
+                        "%s sends a frame of %zu bytes with a credit of %llu", fb_sim_name(node),
+                        frame.len, (unsigned long long)(flow->granted - flow->written));
+        return;
+    }
+    flow->written += frame.len;
+    flow->arrived = flow->taken = flow->written;
+    credit_maybe(world, c, end & 1);
+    frame_push(world, c, end & 1, frame);
+}
+
+void fb_sim_at_frame(fb_sim_world *world, uint32_t place)
+{
+    fb_sim_network *net = &world->network;
+    fb_sim_frame frame = net->frames[place];
+    net->frames[place].next_free = net->frame_free;
+    net->frame_free = place;
+    const fb_sim_connection *c = connection_of(world, frame.end);
+    const fb_sim_end *e = &c->ends[frame.end & 1];
+    fb_span bytes = fb_sim_blob_bytes(&world->blobs, frame.bytes);
+    if (c->stamp == frame.stamp && e->open && !e->closing) {
+        fb_sim_step(world, e->node,
+                    (fb_event){.kind = FB_EV_CARRIER_FRAME,
+                               .len = (uint32_t)bytes.len,
+                               .a = e->link,
+                               .bytes = bytes.p});
+    }
+    fb_sim_blob_drop(&world->blobs, frame.bytes);
+}
+
+/* Attackers. */
+
+void fb_sim_network_replay(fb_sim_world *world)
+{
+    fb_sim_network *net = &world->network;
+    if (net->recorded_len == 0 || !fb_sim_is_up(world, net->recorded_to)) return;
+    fb_sim_connection *c = connection_take(world);
+    c->state = FB_SIM_CONNECTION_DIALLING;
+    c->attacker = true;
+    c->ends[0].node = c->ends[1].node = (uint16_t)net->recorded_to;
+    uint32_t end = end_name(world, c, 1);
+    fb_sim_schedule(world, world->now_ns, net->recorded_to, FB_SIM_AT_ACCEPT, end, c->stamp);
+    fb_sim_flow *flow = &c->flows[0];
+    size_t len = net->recorded_len;
+    if (len > net->ring_bytes) len = net->ring_bytes;
+    ring_write(world, flow, fb_span_of(net->recorded, len));
+    flow->granted = flow->written;
+    flow->segments[0] = (fb_sim_segment){flow->written, world->now_ns + 1000000};
+    flow->segment_count = 1;
+    delivery_schedule(world, c, 0, world->now_ns + 1000000);
+    /* It goes away some time later, when the node has not. */
+    uint64_t stay = fb_sim_between(world->seed, FB_SIM_STREAM_REPLAY, net->recorded_to,
+                                   net->replays++, UINT64_C(1000000), UINT64_C(20000000000));
+    flow->ended = true;
+    flow->end_reason = FB_OK;
+    flow->end_at_ns = world->now_ns + stay;
+    c->flows[1].swallowing = false;
+    world->fired[FB_SIM_FAULT_REPLAY]++;
+}
+
+void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb_span bytes)
+{
+    fb_sim_network *net = &world->network;
+    uint32_t count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t seen = 0;
+        for (uint32_t i = 0; i < net->connection_count; i++) {
+            fb_sim_connection *c = &net->connections[i];
+            if (c->state != FB_SIM_CONNECTION_OPEN || c->attacker) continue;
+            for (uint32_t side = 0; side < 2; side++) {
+                const fb_sim_end *e = &c->ends[side];
+                if (!e->open || e->closing || e->node != node || c->ends[1 - side].node == node) {
+                    continue;
+                }
+                if (pass == 1 && seen == pick % count) {
+                    fb_sim_flow *flow = &c->flows[side];
+                    if (c->carrier) {
+                        frame_push(world, c, side, bytes);
+                    } else if (flow->granted + bytes.len <= flow->taken + net->ring_bytes) {
+                        /* The machine's own bytes do not use up its node's credit. */
+                        flow->granted += bytes.len;
+                        stream_push(world, c, side, bytes);
+                    }
+                    return;
+                }
+                seen++;
+            }
+        }
+        count = seen;
+        if (count == 0) return;
+    }
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A simulated machine: the process that runs one fb_node, its clocks, its disk, its keys. */
+#ifndef FB_SIM_PROCESS_H
+#define FB_SIM_PROCESS_H
+
+#include "protocol/core/node.h"
+#include "sim/clock.h"
+#include "sim/provider_fast.h"
+#include "sim/store.h"
+
+typedef struct fb_sim_world fb_sim_world;
+
+#define FB_SIM_WRITES_PENDING 8
+#define FB_SIM_NO_CRASH       UINT64_MAX
+
+/* A write set that the disk has not finished. */
+typedef struct fb_sim_write {
+    fb_sim_blob bytes;
+    uint64_t incarnation;
+    uint64_t w;
+    bool applied; /* reads see it, and it outlives a crash */
+    bool fails;
+} fb_sim_write;
+
+typedef struct fb_sim_read {
+    fb_sim_blob bytes;
+    uint64_t op;
+    uint32_t next_free;
+} fb_sim_read;
+
+/* Chances of the disk's faults, set by the weather. "1 of n", 0 never. */
+typedef struct fb_sim_disk {
+    uint64_t read_mean_ns;
+    uint64_t write_mean_ns;
+    uint32_t read_fail_of;
+    uint32_t write_fail_of;
+    bool loses_unsynced;
+    uint64_t reads; /* occurrences */
+    uint64_t writes;
+} fb_sim_disk;
+
+typedef struct fb_sim_node {
+    fb_node *core;
+    uint8_t *memory; /* of the instance */
+    size_t memory_bytes;
+    bool memory_taken;
+    bool booting;   /* a boot is in the queue */
+    bool held_down; /* stays down until the end of the round */
+    bool running;   /* loading is complete: FACT_STARTED of this incarnation was seen */
+    bool needs_start;
+    uint32_t boots; /* stamp of what is in the queue for this process */
+    uint64_t incarnation;
+    uint64_t incarnations;
+    uint64_t last_mono_ns;
+    uint64_t tick_at_ns; /* the tick in the queue */
+    uint32_t tick_stamp;
+    uint64_t crash_in; /* effects until the process ends; FB_SIM_NO_CRASH */
+    uint64_t paused_until_ns;
+    uint64_t steps;
+
+    fb_id id;
+    fb_sim_provider provider;
+    fb_sim_clock clock;
+
+    fb_sim_store store;
+    fb_sim_store backup; /* an old image of the disk; no tables when the profile has no rollback */
+    bool has_backup;
+    fb_sim_disk disk;
+    fb_sim_write writes[FB_SIM_WRITES_PENDING];
+    uint32_t write_first;
+    uint32_t write_count;
+    uint32_t writes_flushing; /* of them, those that the running flush covers */
+    uint64_t applied_w;       /* of the current incarnation */
+} fb_sim_node;
+
+/* Starts the process: a fresh instance over whatever the disk holds. */
+void fb_sim_boot(fb_sim_world *world, uint32_t node);
+/* Ends it at once; it boots again after restart_ns, or never with FB_NEVER. */
+void fb_sim_crash(fb_sim_world *world, uint32_t node, uint64_t restart_ns);
+/* Nothing happens on this node before then. */
+void fb_sim_pause(fb_sim_world *world, uint32_t node, uint64_t until_ns);
+
+void fb_sim_read_set(fb_sim_world *world, uint32_t node, uint64_t op, fb_span bytes);
+void fb_sim_write_set(fb_sim_world *world, uint32_t node, uint64_t incarnation, uint64_t w,
+                      fb_span bytes);
+void fb_sim_need_start(fb_sim_world *world, uint32_t node);
+
+void fb_sim_at_boot(fb_sim_world *world, uint32_t node);
+void fb_sim_at_start(fb_sim_world *world, uint32_t node);
+void fb_sim_at_read(fb_sim_world *world, uint32_t node, uint32_t read, bool stale);
+void fb_sim_at_flush(fb_sim_world *world, uint32_t node);
+
+void fb_sim_backup(fb_sim_world *world, uint32_t node);
+
+void fb_sim_process_init(fb_sim_world *world, uint32_t node, fb_arena *arena);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/run.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "sim/director.h"
+
+uint64_t fb_sim_machine_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+const char *fb_sim_result_name(fb_sim_result result)
+{
+    static const char *const names[] = {"pass",           "safety",   "liveness", "crash",
+                                        "nondeterminism", "resource", "oracle"};
+    return names[result];
+}
+
+int fb_sim_result_exit(fb_sim_result result)
+{
+    static const int codes[] = {FB_SIM_EXIT_PASS,  FB_SIM_EXIT_SAFETY,         FB_SIM_EXIT_LIVENESS,
+                                FB_SIM_EXIT_CRASH, FB_SIM_EXIT_NONDETERMINISM, FB_SIM_EXIT_RESOURCE,
+                                FB_SIM_EXIT_ORACLE};
+    return codes[result];
+}
+
+bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
+{
+    *out = (fb_sim_verdict){.result = FB_SIM_PASS};
+    fb_sim_world *world = fb_sim_world_create(config);
+    if (world == NULL) return false;
+    fb_sim_fail_set((fb_sim_current){config->seed_text, &world->steps});
+    uint64_t began = fb_sim_machine_ns();
+    fb_sim_director_start(world);
+    while (fb_sim_world_next(world)) {
+    }
+    uint64_t took = fb_sim_machine_ns() - began;
+    out->result = world->result;
+    out->check = world->check;
+    memcpy(out->detail, world->detail, sizeof out->detail);
+    out->events = world->steps;
+    out->events_per_s = took == 0 ? 0 : world->steps * 1000000 / (took / 1000 + 1);
+    out->rounds = world->director->round;
+    out->sim_ns = world->now_ns;
+    out->hash = world->trace.hash;
+    memcpy(out->fired, world->fired, sizeof out->fired);
+    if (out->result != FB_SIM_PASS) {
+        fprintf(stderr, "FAIL %s %s at event %llu, t=%llu.%03llu s, round %llu: %s\n",
+                fb_sim_result_name(out->result), out->check, (unsigned long long)out->events,
+                (unsigned long long)(world->now_ns / UINT64_C(1000000000)),
+                (unsigned long long)(world->now_ns / 1000000 % 1000),
+                (unsigned long long)out->rounds, out->detail);
+    }
+    fb_sim_fail_set((fb_sim_current){NULL, NULL});
+    fb_sim_world_destroy(world);
+    return true;
+}
+
+void fb_sim_print_verdict(const fb_sim_config *config, const fb_sim_verdict *verdict)
+{
+    char hash[33];
+    fb_sim_trace_text(verdict->hash, hash);
+    printf("{\"result\":\"%s\",\"seed\":\"%s\",\"events\":%llu,\"hash\":\"%s\",\"check\":",
+           fb_sim_result_name(verdict->result), config->seed_text,
+           (unsigned long long)verdict->events, hash);
+    if (verdict->check == NULL) {
+        printf("null");
+    } else {
+        printf("\"%s\"", verdict->check);
+    }
+    printf(",\"stall\":null,\"schedule\":null,\"events_per_s\":%llu}\n",
+           (unsigned long long)verdict->events_per_s);
+    fflush(stdout);
+}

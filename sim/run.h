@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run from its configuration to its verdict. */
+#ifndef FB_SIM_RUN_H
+#define FB_SIM_RUN_H
+
+#include "sim/world.h"
+
+typedef struct fb_sim_verdict {
+    fb_sim_result result;
+    const char *check; /* NULL when it passed */
+    char detail[512];
+    uint64_t events;
+    uint64_t events_per_s; /* of this machine's time: outside everything that is compared */
+    uint64_t rounds;
+    uint64_t sim_ns;
+    fb_hash128 hash;
+    uint64_t fired[FB_SIM_FAULTS];
+} fb_sim_verdict;
+
+/* False when the machine has no memory for it. */
+bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out);
+
+const char *fb_sim_result_name(fb_sim_result result);
+int fb_sim_result_exit(fb_sim_result result);
+
+/* The closing line of the command contract. */
+void fb_sim_print_verdict(const fb_sim_config *config, const fb_sim_verdict *verdict);
+
+/* Nanoseconds of the machine's own clock; for rates only. */
+uint64_t fb_sim_machine_ns(void);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulator's streams of draws. Each draw is a function of (seed, stream, entity, occurrence),
+ * so that a fault taken away, or a new one added with probability 0, shifts no other draw. Numbers
+ * never change and are never given to another meaning. */
+#ifndef FB_SIM_STREAMS_H
+#define FB_SIM_STREAMS_H
+
+enum fb_sim_stream {
+    FB_SIM_STREAM_RUN = 1000,         /* entity: 0; the seed of the run's parts */
+    FB_SIM_STREAM_TOPOLOGY = 1001,    /* entity: node, occurrence: neighbour */
+    FB_SIM_STREAM_INCARNATION = 1002, /* entity: node, occurrence: boot */
+    FB_SIM_STREAM_NODE_SEED = 1003,   /* entity: node, occurrence: boot */
+    FB_SIM_STREAM_IDENTITY = 1004,    /* entity: node */
+    FB_SIM_STREAM_SECRET = 1005,      /* entity: node, occurrence: count of draws */
+
+    FB_SIM_STREAM_CLOCK = 1010, /* entity: node, occurrence: boot or window */
+
+    FB_SIM_STREAM_DELAY = 1020,     /* entity: path, occurrence: segment of the path */
+    FB_SIM_STREAM_SEGMENT = 1021,   /* entity: path, occurrence: delivery */
+    FB_SIM_STREAM_CORRUPT = 1022,   /* entity: path, occurrence: segment */
+    FB_SIM_STREAM_TRUNCATE = 1023,  /* entity: path, occurrence: segment */
+    FB_SIM_STREAM_CUT = 1024,       /* entity: path, occurrence: segment */
+    FB_SIM_STREAM_LOSS = 1025,      /* entity: path, occurrence: frame */
+    FB_SIM_STREAM_DUP = 1026,       /* entity: path, occurrence: frame */
+    FB_SIM_STREAM_REORDER = 1027,   /* entity: path, occurrence: frame */
+    FB_SIM_STREAM_DIAL = 1028,      /* entity: path, occurrence: dial */
+    FB_SIM_STREAM_HALF_OPEN = 1029, /* entity: path, occurrence: connection */
+    FB_SIM_STREAM_REPLAY = 1030,    /* entity: node, occurrence: replay */
+
+    FB_SIM_STREAM_STORE_READ = 1040,  /* entity: node, occurrence: read */
+    FB_SIM_STREAM_STORE_WRITE = 1041, /* entity: node, occurrence: write set */
+    FB_SIM_STREAM_STORE_CUT = 1042,   /* entity: node, occurrence: boot */
+
+    FB_SIM_STREAM_CRASH = 1050, /* entity: node, occurrence: crash window */
+    FB_SIM_STREAM_RESTART = 1051,
+
+    FB_SIM_STREAM_WEATHER = 1060,   /* entity: fault kind, occurrence: round, then window */
+    FB_SIM_STREAM_SWARM = 1061,     /* entity: fault kind or operation, occurrence: round */
+    FB_SIM_STREAM_WORKLOAD = 1070,  /* entity: node, occurrence: operation */
+    FB_SIM_STREAM_VALUE = 1071,     /* entity: node, occurrence: operation */
+    FB_SIM_STREAM_BYZANTINE = 1080, /* entity: node, occurrence: act */
+    FB_SIM_STREAM_HEAL = 1090,      /* entity: round */
+};
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run as text: one line for each thing that happened, a column for each node. */
+#ifndef FB_SIM_TIMELINE_H
+#define FB_SIM_TIMELINE_H
+
+#include "protocol/base/alloc.h"
+#include "protocol/core/effect.h"
+#include "sim/weather.h"
+#include "sim/workload.h"
+
+typedef struct fb_sim_world fb_sim_world;
+
+void fb_sim_timeline_init(fb_sim_world *world, fb_arena *arena);
+/* A line of its own: glyph in the node's column, text at the right. */
+void fb_sim_timeline_note(fb_sim_world *world, uint32_t node, const char *glyph, const char *format,
+                          ...);
+void fb_sim_timeline_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact);
+void fb_sim_timeline_weather(fb_sim_world *world, const fb_sim_window *window);
+void fb_sim_timeline_phase(fb_sim_world *world);
+void fb_sim_timeline_request(fb_sim_world *world, uint32_t node, const fb_sim_client *client);
+void fb_sim_timeline_reply(fb_sim_world *world, uint32_t node, const fb_sim_client *client,
+                           const fb_effect *reply);
+
+#endif

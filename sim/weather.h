@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weather first: the faults of a round are drawn before it begins, as windows with a start and an
+ * end, so that one can be taken away without moving another. The swarm switches a random part of
+ * the catalogue off in each round. */
+#ifndef FB_SIM_WEATHER_H
+#define FB_SIM_WEATHER_H
+
+#include "protocol/base/alloc.h"
+#include "sim/faults.h"
+
+typedef struct fb_sim_world fb_sim_world;
+
+#define FB_SIM_WINDOWS_MAX 160u
+
+typedef struct fb_sim_window {
+    uint8_t fault; /* fb_sim_fault */
+    bool active;
+    uint32_t a, b; /* nodes: whom it is about */
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint64_t p, q; /* parameters by fault */
+    uint64_t mask; /* groups of a split */
+    uint64_t acts; /* occurrences */
+} fb_sim_window;
+
+typedef struct fb_sim_weather {
+    fb_sim_window windows[FB_SIM_WINDOWS_MAX];
+    uint32_t count;
+    uint32_t generation; /* of windows: entries of the queue for older ones are void */
+    uint64_t round;
+    bool on[FB_SIM_FAULTS];
+} fb_sim_weather;
+
+void fb_sim_weather_init(fb_sim_world *world, fb_arena *arena);
+
+/* Draws the windows of a round and puts their starts and ends into the queue. */
+void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns, uint64_t end_ns);
+/* Ends every window now; clocks are set right, processes that are down boot. */
+void fb_sim_weather_clear(fb_sim_world *world);
+/* The profile that the swarm drew, in one line of at most `cap` bytes. */
+void fb_sim_weather_text(const fb_sim_world *world, char *out, size_t cap);
+
+/* A node's process ends here by the will of the weather, in the middle of a step. */
+void fb_sim_weather_crash(fb_sim_world *world, uint32_t node);
+/* True when the fault can be seen from this node now: Byzantine ones are about one member. */
+bool fb_sim_weather_is_byzantine(const fb_sim_world *world, uint32_t node);
+
+void fb_sim_at_weather(fb_sim_world *world, uint32_t ref, bool begins);
+void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp);
+
+/* One window as a sentence, for the timeline. */
+void fb_sim_window_text(const fb_sim_world *world, const fb_sim_window *window, char *out,
+                        size_t cap);
+
+#endif

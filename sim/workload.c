@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/workload.h"
+
+#include <stdio.h>
+
+#include "protocol/base/assert.h"
+#include "protocol/base/cursor.h"
+#include "sim/checks.h"
+#include "sim/director.h"
+#include "sim/timeline.h"
+#include "sim/world.h"
+
+#define MS     UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+
+#define STRANGER    UINT64_C(777) /* no application of this number exists */
+#define LARGE_VALUE 6000u
+
+const char fb_sim_collection[] = "notes";
+
+const char *const fb_sim_operation_names[FB_SIM_OPS] = {"put", "change", "delete",
+                                                        "get", "list",   "stranger"};
+
+void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
+{
+    fb_sim_workload *work = fb_arena_take(arena, 1, sizeof *work);
+    fb_sim_client *clients =
+        fb_arena_take(arena, (size_t)world->config.nodes * FB_SIM_CLIENTS, sizeof *clients);
+    size_t bytes = FB_SIM_FIELDS * (LARGE_VALUE + 64) + 512;
+    uint8_t *buffer = fb_arena_take(arena, bytes, 1);
+    if (arena->base == NULL) return;
+    world->workload = work;
+    work->clients = clients;
+    work->buffer = buffer;
+    work->buffer_bytes = bytes;
+}
+
+fb_id fb_sim_record_id(const fb_sim_world *world, uint32_t record)
+{
+    fb_id id;
+    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_VALUE, UINT64_MAX, record);
+    fb_store_be(id.b, UINT64_C(1790000000000) + record, 6);
+    fb_store_be(id.b + 6, bits, 2);
+    fb_store_be(id.b + 8, bits * UINT64_C(0x9e3779b97f4a7c15), 8);
+    id.b[6] = (uint8_t)((id.b[6] & 0x0f) | 0x70);
+    id.b[8] = (uint8_t)((id.b[8] & 0x3f) | 0x80);
+    return id;
+}
+
+uint32_t fb_sim_record_of(const fb_sim_world *world, fb_id id)
+{
+    uint64_t time = 0;
+    for (int i = 0; i < 6; i++) time = time << 8 | id.b[i];
+    uint64_t record = time - UINT64_C(1790000000000);
+    if (record >= FB_SIM_RECORDS) return UINT32_MAX;
+    return fb_id_equal(fb_sim_record_id(world, (uint32_t)record), id) ? (uint32_t)record
+                                                                      : UINT32_MAX;
+}
+
+static fb_sim_client *client_of(const fb_sim_world *world, uint32_t node, uint32_t client)
+{
+    return &world->workload->clients[node * FB_SIM_CLIENTS + client];
+}
+
+const fb_sim_client *fb_sim_client_of(const fb_sim_world *world, uint32_t node, uint64_t request)
+{
+    for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
+        const fb_sim_client *client = client_of(world, node, i);
+        if (client->request == request) return client;
+    }
+    return NULL;
+}
+
+static void work_later(fb_sim_world *world, uint32_t node, uint32_t client)
+{
+    fb_sim_workload *work = world->workload;
+    const fb_sim_client *c = client_of(world, node, client);
+    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_WORKLOAD, ((uint64_t)node << 32) + client,
+                            (uint64_t)c->count * 8);
+    fb_sim_schedule(world, world->now_ns + 1000 + fb_sim_exponential(bits, work->think_ns), node,
+                    FB_SIM_AT_WORK, client, c->count);
+}
+
+void fb_sim_workload_start(fb_sim_world *world, uint64_t round)
+{
+    fb_sim_workload *work = world->workload;
+    work->round = round;
+    work->active = true;
+    for (uint32_t op = 0; op < FB_SIM_OPS; op++) {
+        work->on[op] = fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, 1000 + op, round, 4) != 0;
+    }
+    if (!work->on[FB_SIM_OP_PUT] && !work->on[FB_SIM_OP_CHANGE]) work->on[FB_SIM_OP_CHANGE] = true;
+    work->think_ns = (20 * MS) << fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, 1100, round, 6);
+    for (uint32_t node = 0; node < world->config.nodes; node++) {
+        for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
+            client_of(world, node, i)->count++;
+            if (client_of(world, node, i)->request == 0) work_later(world, node, i);
+        }
+    }
+}
+
+void fb_sim_workload_stop(fb_sim_world *world)
+{
+    world->workload->active = false;
+}
+
+/* Arguments. */
+
+static void write_value(fb_writer *w, uint32_t node, uint32_t count, uint32_t field, uint64_t bits)
+{
+    char text[48];
+    int n = snprintf(text, sizeof text, "\"%s%u.%u", fb_sim_name(node), (unsigned)count,
+                     (unsigned)field);
+    if ((bits & 15) == 0) {
+        /* An empty value is a value too, and no two can be told apart. */
+        fb_write_span32(w, fb_span_text("\"\""));
+        return;
+    }
+    size_t pad = (bits & 127) == 1 ? (size_t)(bits >> 32) % LARGE_VALUE : 0;
+    fb_write_u32(w, (uint32_t)((size_t)n + pad + 1));
+    fb_write_bytes(w, text, (size_t)n);
+    uint8_t *room = fb_write_room(w, pad);
+    if (room != NULL) memset(room, '.', pad);
+    fb_write_u8(w, '"');
+}
+
+static void write_collection(const fb_sim_world *world, fb_writer *w)
+{
+    fb_write_id(w, world->space);
+    fb_write_u8(w, 1);
+    fb_write_span16(w, fb_span_text(fb_sim_collection));
+}
+
+static fb_verb write_arguments(fb_sim_world *world, uint32_t node, fb_sim_client *c, fb_writer *w,
+                               uint64_t bits)
+{
+    static const fb_id zero = {{0}};
+    write_collection(world, w);
+    fb_id record = fb_sim_record_id(world, c->record);
+    switch ((fb_sim_operation)c->operation) {
+    case FB_SIM_OP_GET:
+        fb_write_id(w, record);
+        return FB_VERB_RECORD_GET;
+    case FB_SIM_OP_DELETE:
+        fb_write_id(w, record);
+        fb_write_u8(w, 0);
+        fb_write_id(w, zero);
+        return FB_VERB_RECORD_DELETE;
+    case FB_SIM_OP_LIST:
+        fb_write_id(w, zero);
+        fb_write_u32(w, 1 + (uint32_t)(bits >> 40) % 8);
+        return FB_VERB_RECORD_LIST;
+    default:
+        break;
+    }
+    fb_write_id(w, record);
+    fb_write_u8(w, c->operation == FB_SIM_OP_CHANGE ? 2 : 1);
+    fb_write_u8(w, 0);
+    fb_write_id(w, zero);
+    uint32_t count = 0;
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) count += c->fields >> f & 1u;
+    fb_write_u16(w, (uint16_t)count);
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+        if ((c->fields >> f & 1u) == 0) continue;
+        const char name[2] = {'f', (char)('0' + f)};
+        fb_write_span16(w, fb_span_of(name, 2));
+        uint64_t dice =
+            fb_draw(world->seed, FB_SIM_STREAM_VALUE, node, (uint64_t)c->count * FB_SIM_FIELDS + f);
+        bool unset = c->operation == FB_SIM_OP_CHANGE && (dice >> 56) < 16;
+        fb_write_u8(w, unset ? 2 : 1);
+        if (unset) {
+            fb_write_u32(w, 0);
+        } else {
+            write_value(w, node, c->count, f, dice);
+        }
+    }
+    return FB_VERB_RECORD_PUT;
+}
+
+static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bits)
+{
+    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1};
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < FB_SIM_OPS; i++) total += work->on[i] ? weights[i] : 0;
+    uint32_t at = (uint32_t)(bits % total);
+    for (uint32_t i = 0; i < FB_SIM_OPS; i++) {
+        uint32_t weight = work->on[i] ? weights[i] : 0;
+        if (at < weight) return (fb_sim_operation)i;
+        at -= weight;
+    }
+    return FB_SIM_OP_CHANGE;
+}
+
+void fb_sim_at_work(fb_sim_world *world, uint32_t index, uint32_t client, uint32_t stamp)
+{
+    fb_sim_workload *work = world->workload;
+    fb_sim_client *c = client_of(world, index, client);
+    const fb_sim_node *node = &world->nodes[index];
+    if (!work->active || c->count != stamp || c->request != 0) return;
+    if (node->core == NULL || !node->running || world->held_apart[index]) {
+        c->count++;
+        work_later(world, index, client);
+        return;
+    }
+    uint64_t entity = ((uint64_t)index << 32) + client;
+    uint64_t bits =
+        fb_draw(world->seed, FB_SIM_STREAM_WORKLOAD, entity, (uint64_t)c->count * 8 + 1);
+    c->count++;
+    c->operation = (uint8_t)draw_operation(work, bits & 0xffff);
+    /* Half of everything is about four records. */
+    uint64_t of = (bits & (1u << 16)) != 0 ? 4 : FB_SIM_RECORDS;
+    c->record = (uint8_t)((bits >> 17 & 0xffff) % of);
+    c->fields = (uint8_t)((bits >> 33) & ((1u << FB_SIM_FIELDS) - 1));
+    if (c->operation == FB_SIM_OP_DELETE || c->operation == FB_SIM_OP_PUT) {
+        if (c->operation == FB_SIM_OP_DELETE) c->fields = (1u << FB_SIM_FIELDS) - 1;
+    }
+    fb_writer w = fb_writer_of(work->buffer, work->buffer_bytes);
+    fb_verb verb = write_arguments(world, index, c, &w, bits);
+    FB_ASSERT(!w.failed);
+    c->incarnation = node->incarnation;
+    c->asked_ns = world->now_ns;
+    /* Replies may come within the step. */
+    c->request = world->requests + 1;
+    if (world->timeline != NULL) fb_sim_timeline_request(world, index, c);
+    fb_sim_request(world, index, verb, c->operation == FB_SIM_OP_STRANGER ? STRANGER : 0,
+                   fb_writer_span(&w));
+}
+
+void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)
+{
+    fb_sim_checks_reply(world, node, reply);
+    if (world->stop || fb_sim_director_reply(world, node, reply)) return;
+    for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
+        fb_sim_client *c = client_of(world, node, i);
+        if (c->request != reply->a || reply->c != 0) continue;
+        if (reply->b == FB_OK || reply->b == FB_ERR_NOT_FOUND) {
+            world->workload->done[c->operation]++;
+        } else {
+            world->workload->failed[c->operation]++;
+        }
+        if (world->timeline != NULL) fb_sim_timeline_reply(world, node, c, reply);
+        c->request = 0;
+        if (world->workload->active) work_later(world, node, i);
+        return;
+    }
+}
+
+void fb_sim_workload_over(fb_sim_world *world, uint32_t node)
+{
+    for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
+        fb_sim_client *c = client_of(world, node, i);
+        if (c->request == 0) continue;
+        /* The caller saw its node die: whether the write is there, nobody told it. */
+        c->request = 0;
+        if (world->workload->active) work_later(world, node, i);
+    }
+}

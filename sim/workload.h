@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What applications do to a simulated cluster: clients of each node put, change, delete, read and
+ * list records through local requests, some keys far more than others, some values empty, some
+ * large. Each value is unique, so a check can tell which write it came from. */
+#ifndef FB_SIM_WORKLOAD_H
+#define FB_SIM_WORKLOAD_H
+
+#include "protocol/base/alloc.h"
+#include "protocol/base/types.h"
+#include "protocol/core/effect.h"
+
+typedef struct fb_sim_world fb_sim_world;
+
+#define FB_SIM_CLIENTS 2u /* of each node */
+#define FB_SIM_RECORDS 32u
+#define FB_SIM_FIELDS  4u
+
+typedef enum fb_sim_operation {
+    FB_SIM_OP_PUT,    /* replaces the record: all fields */
+    FB_SIM_OP_CHANGE, /* some fields */
+    FB_SIM_OP_DELETE,
+    FB_SIM_OP_GET,
+    FB_SIM_OP_LIST,
+    FB_SIM_OP_STRANGER, /* a put by an application that may not use the space */
+    FB_SIM_OPS
+} fb_sim_operation;
+
+typedef struct fb_sim_client {
+    uint64_t request;     /* that is out; 0: none */
+    uint64_t incarnation; /* of its node when it was asked */
+    uint64_t asked_ns;
+    uint32_t count; /* operations so far */
+    uint8_t operation;
+    uint8_t record;
+    uint8_t fields; /* bit set */
+} fb_sim_client;
+
+typedef struct fb_sim_workload {
+    fb_sim_client *clients; /* node * FB_SIM_CLIENTS + client */
+    bool active;
+    bool on[FB_SIM_OPS];
+    uint64_t think_ns;
+    uint64_t round;
+    uint64_t done[FB_SIM_OPS];
+    uint64_t failed[FB_SIM_OPS];
+    uint8_t *buffer; /* of arguments */
+    size_t buffer_bytes;
+} fb_sim_workload;
+
+extern const char *const fb_sim_operation_names[FB_SIM_OPS];
+
+void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena);
+/* Operations of this round are drawn, clients begin. */
+void fb_sim_workload_start(fb_sim_world *world, uint64_t round);
+/* Clients finish what they have and ask no more. */
+void fb_sim_workload_stop(fb_sim_world *world);
+
+void fb_sim_at_work(fb_sim_world *world, uint32_t node, uint32_t client, uint32_t stamp);
+/* A reply of a node: to the director or to a client. */
+void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply);
+
+/* The node ended its incarnation: its callers get no more answers. */
+void fb_sim_workload_over(fb_sim_world *world, uint32_t node);
+
+/* The client whose request this is, or NULL. */
+const fb_sim_client *fb_sim_client_of(const fb_sim_world *world, uint32_t node, uint64_t request);
+/* The id of record number `record`. */
+fb_id fb_sim_record_id(const fb_sim_world *world, uint32_t record);
+/* Its number, or UINT32_MAX. */
+uint32_t fb_sim_record_of(const fb_sim_world *world, fb_id id);
+
+extern const char fb_sim_collection[];
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "protocol/base/assert.h"
+#include "protocol/base/limits.h"
+#include "sim/checks.h"
+#include "sim/director.h"
+#include "sim/timeline.h"
+#include "sim/weather.h"
+#include "sim/workload.h"
+
+#define NONE UINT32_MAX
+
+/* The longest bytes of one event: a completion of a whole read set. */
+#define SCRATCH_BYTES (UINT32_C(8) << 20)
+
+/* In fast mode digests and checks are looked at this often. */
+#define FAST_EVERY 65536u
+
+static void layout(fb_sim_world *world, fb_arena *arena)
+{
+    const fb_sim_config *config = &world->config;
+    world->provider_scratch = fb_arena_take(arena, FB_SIM_PROVIDER_TEXT_MAX, 1);
+    world->nodes = fb_arena_take(arena, config->nodes, sizeof *world->nodes);
+    uint32_t queue = config->nodes * 512 + config->connections * 8 + 4096;
+    fb_sim_entry *entries = fb_arena_take(arena, queue, sizeof *entries);
+    world->reads_max = config->nodes * config->sizes.operations + 64;
+    world->reads = fb_arena_take(arena, world->reads_max, sizeof *world->reads);
+    uint32_t *buckets = fb_arena_take(arena, config->blob_buckets, sizeof *buckets);
+    world->scratch_bytes = SCRATCH_BYTES;
+    world->held_apart = fb_arena_take(arena, config->nodes, sizeof *world->held_apart);
+    world->traitor = UINT32_MAX;
+    if (arena->base != NULL) {
+        fb_sim_queue_init(&world->queue, entries, queue);
+        fb_sim_blobs_init(&world->blobs, world->blob_memory, config->blob_bytes, buckets,
+                          config->blob_buckets);
+        for (uint32_t i = 0; i < world->reads_max; i++) {
+            world->reads[i].next_free = i + 1 < world->reads_max ? i + 1 : NONE;
+        }
+    }
+    for (uint32_t i = 0; i < config->nodes; i++) fb_sim_process_init(world, i, arena);
+    fb_sim_network_init(world, arena);
+    world->effects.memory = fb_arena_take(arena, world->effects.capacity, 1);
+    fb_sim_weather_init(world, arena);
+    fb_sim_workload_init(world, arena);
+    fb_sim_director_init(world, arena);
+    fb_sim_checks_init(world, arena);
+    fb_sim_timeline_init(world, arena);
+}
+
+fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
+{
+    FB_ASSERT(config->nodes != 0 && config->nodes <= FB_SIM_NODES_MAX);
+    FB_ASSERT(config->connections * 2 <= 65536);
+    fb_sim_world *world = calloc(1, sizeof *world);
+    if (world == NULL) return NULL;
+    world->config = *config;
+    world->seed = config->seed;
+    fb_arena measure = {NULL, 0, 0};
+    layout(world, &measure);
+    /* Blobs and the scratch are large and mostly never touched: the system gives such memory when
+     * it is first written. */
+    world->blob_memory = malloc(config->blob_bytes);
+    world->scratch = malloc(SCRATCH_BYTES);
+    world->memory = malloc(measure.used);
+    if (world->blob_memory == NULL || world->scratch == NULL || world->memory == NULL) {
+        fb_sim_world_destroy(world);
+        return NULL;
+    }
+    world->arena = (fb_arena){world->memory, 0, measure.used};
+    layout(world, &world->arena);
+    return world;
+}
+
+void fb_sim_world_destroy(fb_sim_world *world)
+{
+    if (world == NULL) return;
+    for (uint32_t i = 0; world->nodes != NULL && world->memory != NULL && i < world->config.nodes;
+         i++) {
+        fb_node_destroy(world->nodes[i].core);
+    }
+    free(world->memory);
+    free(world->scratch);
+    free(world->blob_memory);
+    free(world);
+}
+
+const char *fb_sim_name(uint32_t node)
+{
+    static char names[8][16];
+    static unsigned next;
+    char *name = names[next++ % 8];
+    if (node < 26) {
+        name[0] = (char)('A' + node);
+        name[1] = 0;
+    } else {
+        snprintf(name, sizeof names[0], "n%u", (unsigned)node);
+    }
+    return name;
+}
+
+uint32_t fb_sim_node_of(const fb_sim_world *world, fb_id id)
+{
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        if (fb_id_equal(world->nodes[i].id, id)) return i;
+    }
+    return UINT32_MAX;
+}
+
+void fb_sim_violated(fb_sim_world *world, fb_sim_result result, const char *check,
+                     const char *format, ...)
+{
+    world->stop = true;
+    if (world->result != FB_SIM_PASS) return;
+    world->result = result;
+    world->check = check;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(world->detail, sizeof world->detail, format, arguments);
+    va_end(arguments);
+}
+
+void fb_sim_schedule(fb_sim_world *world, uint64_t at_ns, uint32_t node, fb_sim_kind kind,
+                     uint32_t ref, uint32_t stamp)
+{
+    fb_sim_queue_push(&world->queue, at_ns, node + 1, kind, ref, stamp);
+}
+
+void fb_sim_schedule_world(fb_sim_world *world, uint64_t at_ns, fb_sim_kind kind, uint32_t ref,
+                           uint32_t stamp)
+{
+    fb_sim_queue_push(&world->queue, at_ns, 0, kind, ref, stamp);
+}
+
+/* One step. */
+
+static void carry_out(fb_sim_world *world, uint32_t index, const fb_effect *fx)
+{
+    fb_span bytes = fb_span_of(fb_effect_bytes(fx), fx->len);
+    switch ((fb_effect_kind)fx->kind) {
+    case FB_FX_DIAL:
+        fb_sim_dial(world, index, fx->a, bytes);
+        return;
+    case FB_FX_SEND:
+        fb_sim_send(world, index, fx->a, bytes);
+        return;
+    case FB_FX_FRAME:
+        fb_sim_frame_send(world, index, fx->a, bytes);
+        return;
+    case FB_FX_CLOSE:
+        fb_sim_close(world, index, fx->a, (fb_error)fx->b);
+        return;
+    case FB_FX_RESUME:
+        fb_sim_resume(world, index, fx->a);
+        return;
+    case FB_FX_READ:
+        fb_sim_read_set(world, index, fx->a, bytes);
+        return;
+    case FB_FX_WRITE:
+        fb_sim_write_set(world, index, fx->a, fx->b, bytes);
+        return;
+    case FB_FX_REPLY:
+        fb_sim_replied(world, index, fx);
+        return;
+    case FB_FX_NEED_START:
+        fb_sim_need_start(world, index);
+        return;
+    case FB_FX_OBSERVE:
+    case FB_FX_LOG:
+        return;
+    }
+    fb_sim_violated(world, FB_SIM_SAFETY, "effects-in-order", "%s: an effect of no kind: %u",
+                    fb_sim_name(index), (unsigned)fx->kind);
+}
+
+static void tick_schedule(fb_sim_world *world, uint32_t index)
+{
+    fb_sim_node *node = &world->nodes[index];
+    uint64_t deadline = fb_node_deadline(node->core);
+    uint64_t at = FB_NEVER;
+    if (deadline <= node->last_mono_ns) {
+        at = world->now_ns;
+    } else if (deadline != FB_NEVER) {
+        at = fb_sim_clock_when(&node->clock, world->now_ns, deadline);
+    }
+    /* An earlier one in the queue will look again; a later one is replaced. */
+    if (at >= node->tick_at_ns) return;
+    node->tick_at_ns = at;
+    fb_sim_schedule(world, at, index, FB_SIM_AT_TICK, 0, ++node->tick_stamp);
+}
+
+void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
+{
+    fb_sim_node *node = &world->nodes[index];
+    if (node->core == NULL || world->stop) return;
+    event.mono_ns = fb_sim_clock_mono(&node->clock, world->now_ns);
+    event.wall_us = fb_sim_clock_wall(&node->clock, world->now_ns);
+    FB_ASSERT(event.mono_ns >= node->last_mono_ns);
+    node->last_mono_ns = event.mono_ns;
+    fb_effects *effects = &world->effects;
+    fb_status status = fb_node_step(node->core, &event, effects);
+    if (status != FB_OK) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "step-accepts-events", "%s: event %u: %s",
+                        fb_sim_name(index), (unsigned)event.kind, fb_error_name(status));
+        return;
+    }
+    world->steps++;
+    node->steps++;
+    bool look = !world->config.fast || world->steps % FAST_EVERY == 0;
+    fb_hash128 digest = look ? fb_node_digest(node->core) : (fb_hash128){0, 0};
+    fb_sim_trace_step(&world->trace, index, &event, effects, digest);
+    if (effects->used > effects->capacity) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "bounded-memory", "%s: effects beyond the arena",
+                        fb_sim_name(index));
+        return;
+    }
+    fb_sim_checks_event(world, index, &event, look);
+    uint64_t boots = node->boots;
+    for (const fb_effect *fx = fb_effects_next(effects, NULL); fx != NULL;
+         fx = fb_effects_next(effects, fx)) {
+        if (node->crash_in != FB_SIM_NO_CRASH && fx->kind < FB_FX_OBSERVE &&
+            node->crash_in-- == 0) {
+            fb_sim_weather_crash(world, index);
+            return;
+        }
+        if (fx->kind == FB_FX_OBSERVE) {
+            fb_sim_checks_fact(world, index, fx);
+            if (world->timeline != NULL) fb_sim_timeline_fact(world, index, fx);
+        } else {
+            carry_out(world, index, fx);
+        }
+        if (world->stop) return;
+    }
+    if (node->core != NULL && node->boots == boots) tick_schedule(world, index);
+}
+
+uint64_t fb_sim_request(fb_sim_world *world, uint32_t node, fb_verb verb, uint64_t principal,
+                        fb_span arguments)
+{
+    uint64_t number = ++world->requests;
+    fb_sim_step(world, node,
+                (fb_event){.kind = FB_EV_REQUEST,
+                           .len = (uint32_t)arguments.len,
+                           .a = number,
+                           .b = verb,
+                           .c = principal,
+                           .bytes = arguments.p});
+    return number;
+}
+
+/* One entry of the queue. */
+
+static void of_node(fb_sim_world *world, const fb_sim_entry *entry, uint32_t index)
+{
+    fb_sim_node *node = &world->nodes[index];
+    switch ((fb_sim_kind)fb_sim_entry_kind(entry)) {
+    case FB_SIM_AT_BOOT:
+        fb_sim_at_boot(world, index);
+        return;
+    case FB_SIM_AT_START:
+        if (entry->stamp == node->boots) fb_sim_at_start(world, index);
+        return;
+    case FB_SIM_AT_ACCEPT:
+        fb_sim_at_accept(world, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_DIAL_RESULT:
+        fb_sim_at_dial_result(world, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_CARRIER:
+        fb_sim_at_carrier(world, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_BYTES:
+        fb_sim_at_bytes(world, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_FRAME:
+        fb_sim_at_frame(world, entry->ref);
+        return;
+    case FB_SIM_AT_CREDIT:
+        fb_sim_at_credit(world, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_CLOSED:
+        fb_sim_at_closed(world, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_READ:
+        fb_sim_at_read(world, index, entry->ref, entry->stamp != node->boots || node->core == NULL);
+        return;
+    case FB_SIM_AT_FLUSH:
+        if (entry->stamp != node->boots || entry->ref != (uint32_t)node->incarnations) return;
+        if (node->core != NULL && !node->needs_start) fb_sim_at_flush(world, index);
+        return;
+    case FB_SIM_AT_WORK:
+        fb_sim_at_work(world, index, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_TICK:
+        if (entry->stamp != node->tick_stamp || node->core == NULL) return;
+        node->tick_at_ns = FB_NEVER;
+        if (fb_node_deadline(node->core) > fb_sim_clock_mono(&node->clock, world->now_ns)) {
+            tick_schedule(world, index);
+            return;
+        }
+        world->ticks++;
+        fb_sim_step(world, index, (fb_event){.kind = FB_EV_TICK});
+        return;
+    default:
+        FB_ASSERT(false);
+    }
+}
+
+bool fb_sim_world_next(fb_sim_world *world)
+{
+    fb_sim_entry entry;
+    if (world->stop || !fb_sim_queue_pop(&world->queue, &entry)) return false;
+    FB_ASSERT(entry.time_ns >= world->now_ns);
+    world->now_ns = entry.time_ns;
+    uint32_t place = fb_sim_entry_node(&entry);
+    if (place == 0) {
+        switch ((fb_sim_kind)fb_sim_entry_kind(&entry)) {
+        case FB_SIM_AT_WEATHER:
+            fb_sim_at_weather(world, entry.ref, entry.stamp != 0);
+            break;
+        case FB_SIM_AT_ACT:
+            fb_sim_at_act(world, entry.ref, entry.stamp);
+            break;
+        case FB_SIM_AT_SCRIPT:
+            fb_sim_at_script(world);
+            break;
+        default:
+            FB_ASSERT(false);
+        }
+        return !world->stop;
+    }
+    fb_sim_node *node = &world->nodes[place - 1];
+    if (node->paused_until_ns > world->now_ns) {
+        /* It happens when the process runs again, in the order in which it would have. */
+        fb_sim_schedule(world, node->paused_until_ns, place - 1,
+                        (fb_sim_kind)fb_sim_entry_kind(&entry), entry.ref, entry.stamp);
+        return true;
+    }
+    of_node(world, &entry, place - 1);
+    return !world->stop;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The world of a run: nodes, network, disks and clocks in virtual time.
+ *
+ * A run is a pure function of its configuration. Everything that happens is an entry of one queue
+ * in a written total order; every choice is a keyed draw; nothing is allocated after
+ * fb_sim_world_create. */
+#ifndef FB_SIM_WORLD_H
+#define FB_SIM_WORLD_H
+
+#include "protocol/core/observe.h"
+#include "protocol/core/request.h"
+#include "sim/fail.h"
+#include "sim/faults.h"
+#include "sim/network.h"
+#include "sim/process.h"
+#include "sim/queue.h"
+#include "sim/random.h"
+#include "sim/trace.h"
+
+#define FB_SIM_NODES_MAX 512u
+
+/* The true wall clock at the start of a run: some time in 2026. */
+#define FB_SIM_WALL_START_US INT64_C(1790000000000000)
+
+/* Kinds of entries, in the order in which those of one node at one time happen. The world's own are
+ * node 0 in that order, nodes follow from 1. */
+typedef enum fb_sim_kind {
+    FB_SIM_AT_WEATHER = 1, /* ref: window; stamp: 0 it ends, 1 it begins */
+    FB_SIM_AT_SCRIPT,      /* the run's director has its turn */
+    FB_SIM_AT_ACT,         /* ref: window: it acts again (replay, byzantine, flapping) */
+    FB_SIM_AT_BOOT,
+    FB_SIM_AT_START,
+    FB_SIM_AT_ACCEPT,
+    FB_SIM_AT_DIAL_RESULT,
+    FB_SIM_AT_CARRIER,
+    FB_SIM_AT_BYTES,
+    FB_SIM_AT_FRAME,
+    FB_SIM_AT_CREDIT,
+    FB_SIM_AT_CLOSED,
+    FB_SIM_AT_READ,
+    FB_SIM_AT_FLUSH,
+    FB_SIM_AT_WORK, /* ref: client; stamp: its operation */
+    FB_SIM_AT_TICK,
+} fb_sim_kind;
+
+typedef enum fb_sim_result {
+    FB_SIM_PASS,
+    FB_SIM_SAFETY,
+    FB_SIM_LIVENESS,
+    FB_SIM_CRASHED,
+    FB_SIM_NONDETERMINISM,
+    FB_SIM_RESOURCE,
+    FB_SIM_ORACLE,
+} fb_sim_result;
+
+/* What a run is made of. Filled in by fb_sim_config_default and the command line. */
+typedef struct fb_sim_config fb_sim_config;
+struct fb_sim_config {
+    fb_seed seed;
+    char seed_text[44];
+    uint32_t nodes;
+    uint32_t degree;      /* neighbours that each node dials and is dialled by; 0: all */
+    uint64_t events;      /* steps after which the last round is healed */
+    uint64_t duration_ns; /* or simulated time; FB_NEVER: steps alone */
+    bool faults;
+    bool fast; /* digests and checks only every 2^16 steps */
+    bool checks;
+    bool timeline;
+    bool verbose;
+    uint32_t carriers_of_16; /* share of pairs that an external carrier joins */
+    fb_sizes sizes;
+    uint32_t store_items;
+    uint64_t blob_bytes;
+    uint32_t blob_buckets;
+    uint32_t connections;
+    uint32_t ring_bytes;
+    uint64_t delay_min_ns; /* of all paths in good weather */
+    uint64_t delay_mean_ns;
+    uint64_t read_mean_ns;
+    uint64_t write_mean_ns;
+};
+
+struct fb_sim_checks;
+struct fb_sim_weather;
+struct fb_sim_director;
+struct fb_sim_workload;
+struct fb_sim_timeline;
+
+struct fb_sim_world {
+    fb_sim_config config;
+    fb_seed seed; /* of this run */
+    uint64_t now_ns;
+    uint64_t steps;
+    uint64_t ticks;
+    fb_sim_queue queue;
+    fb_sim_trace trace;
+    fb_sim_blobs blobs;
+    fb_sim_network network;
+    fb_sim_node *nodes;
+    fb_sim_read *reads;
+    uint32_t read_free;
+    uint32_t reads_max;
+    fb_effects effects; /* of the step that runs: one arena for all nodes */
+    uint8_t *scratch;   /* bytes of the event that is being made */
+    size_t scratch_bytes;
+    uint8_t *provider_scratch;
+    size_t instance_bytes; /* of one fb_node */
+    uint8_t *blob_memory;
+    fb_id space;         /* that all nodes share, once it exists */
+    fb_id space_foreign; /* a second one of some of them */
+    uint64_t requests;   /* numbers given so far */
+
+    uint64_t fired[FB_SIM_FAULTS];
+    uint32_t traitor; /* the Byzantine member of this round, UINT32_MAX for none */
+    bool *held_apart; /* by node: out of reach until the next round */
+    fb_sim_result result;
+    const char *check; /* id of the violated one */
+    char detail[512];
+    bool stop;
+
+    struct fb_sim_checks *checks;
+    struct fb_sim_weather *weather;
+    struct fb_sim_director *director;
+    struct fb_sim_workload *workload;
+    struct fb_sim_timeline *timeline;
+
+    fb_arena arena; /* of everything above */
+    void *memory;
+};
+
+fb_sim_config fb_sim_config_default(void);
+
+/* Everything the run will need is allocated here. NULL when the machine has no memory for it. */
+fb_sim_world *fb_sim_world_create(const fb_sim_config *config);
+void fb_sim_world_destroy(fb_sim_world *world);
+
+/* Takes the next entry and does it. False when the queue is empty or the run is over. */
+bool fb_sim_world_next(fb_sim_world *world);
+
+/* One event into one node: its clocks are read, the node steps, its effects are carried out, the
+ * trace and the checks see it. kind, a, b, c and bytes of the event are the caller's. */
+void fb_sim_step(fb_sim_world *world, uint32_t node, fb_event event);
+
+/* A local request of a node that is up; returns its number. */
+uint64_t fb_sim_request(fb_sim_world *world, uint32_t node, fb_verb verb, uint64_t principal,
+                        fb_span arguments);
+
+void fb_sim_schedule(fb_sim_world *world, uint64_t at_ns, uint32_t node, fb_sim_kind kind,
+                     uint32_t ref, uint32_t stamp);
+void fb_sim_schedule_world(fb_sim_world *world, uint64_t at_ns, fb_sim_kind kind, uint32_t ref,
+                           uint32_t stamp);
+
+/* The first violation of a run is kept and ends it. */
+void fb_sim_violated(fb_sim_world *world, fb_sim_result result, const char *check,
+                     const char *format, ...);
+
+static inline bool fb_sim_is_up(const fb_sim_world *world, uint32_t node)
+{
+    return world->nodes[node].core != NULL;
+}
+
+/* Makes the state of all paths anew from the weather and held_apart. */
+void fb_sim_paths_renew(fb_sim_world *world);
+
+/* "A".."Z", then "n26" and so on; a small ring of texts, valid for the next few calls. */
+const char *fb_sim_name(uint32_t node);
+
+/* A node by its id; UINT32_MAX for a stranger. */
+uint32_t fb_sim_node_of(const fb_sim_world *world, fb_id id);
+
+#endif

@@ -3,6 +3,7 @@
 
 #include "protocol/identity/identity.h"
 #include "protocol/link/link.h"
+#include "protocol/space/introduce.h"
 #include "protocol/space/store.h"
 
 /* An own statement that could not be written (every operation was taken) is tried again. */
@@ -256,12 +257,10 @@ void fb_space_durable(fb_node *node)
     for (uint32_t link = 0; link < fb_link_capacity(node); link++) {
         const fb_link_info *info = fb_link_at(node, link);
         if (info->state != FB_LINK_PENDING || fb_id_is_zero(info->peer)) continue;
-        /* Who calls this node pending has to say otherwise first. */
-        if (spaces->shown[link].you == FB_MEMBER_PENDING) continue;
         uint32_t member;
         if (fb_space_judge_peer(node, info->space, info->peer, info->peer_key, &member) ==
             FB_MEMBER_APPROVED) {
-            fb_link_approved(node, link, member);
+            fb_space_open_link(node, link, member);
         }
     }
 }

@@ -39,19 +39,19 @@ static void on_shown(fb_node *node, uint32_t link)
     const fb_space *space = fb_space_at(node, info->space);
     fb_shown *shown = shown_at(node, link);
     shown->shown = true;
-    if (info->dialled || info->external) {
-        if (has_secret(space)) {
-            shown->owes_proof = true;
-        } else if (space->proof_len != 0) {
-            shown->owes_standing = true;
-        }
+    if (info->member != FB_NONE) {
+        /* The peer may not know that it is a member, nor that this node is one. */
+        shown->owes_standing = true;
+    } else if (info->dialled || info->external) {
+        shown->owes_proof = has_secret(space);
+        shown->owes_standing = !shown->owes_proof && space->proof_len != 0;
     }
     output(node, link);
 }
 
-static void on_up(fb_node *node, uint32_t link)
+void fb_space_open_link(fb_node *node, uint32_t link, uint32_t member)
 {
-    /* The peer may not know yet that it is a member, or may not know this node. */
+    fb_link_approved(node, link, member);
     shown_at(node, link)->owes_standing = true;
     output(node, link);
 }
@@ -72,7 +72,8 @@ void fb_space_show_invite(fb_node *node, uint32_t space)
     for (uint32_t link = 0; link < fb_link_capacity(node); link++) {
         const fb_link_info *info = fb_link_at(node, link);
         fb_shown *shown = shown_at(node, link);
-        if (info->state != FB_LINK_PENDING || info->space != space || !shown->shown) continue;
+        bool waits = info->state == FB_LINK_OPENING || info->state == FB_LINK_PENDING;
+        if (!waits || info->space != space || !shown->shown) continue;
         shown->owes_proof = true;
         output(node, link);
     }
@@ -96,7 +97,7 @@ static bool peek_invite(fb_node *node, uint32_t link, fb_frame_out *out)
     } else if (shown->owes_answer && shown->answer_w == 0) {
         frame.role = FB_LINK_ACCEPTOR;
         frame.invite = shown->invite;
-        frame.status = info->state == FB_LINK_OPEN ? FB_MEMBER_APPROVED : FB_MEMBER_PENDING;
+        frame.status = info->member != FB_NONE ? FB_MEMBER_APPROVED : FB_MEMBER_PENDING;
         for (uint32_t i = 0; i < node->options.sizes.invites; i++) {
             const fb_given_invite *given = &node->spaces->invite[i];
             if (given->used && fb_id_equal(given->id, shown->invite)) secret = &given->secret;
@@ -130,7 +131,7 @@ static bool peek_standing(fb_node *node, uint32_t link, fb_frame_out *out)
     const fb_space *space = fb_space_at(node, info->space);
     if (!shown->shown || !shown->owes_standing) return false;
     fb_membership_frame frame = {FB_MEMBER_NONE, {NULL, 0}};
-    if (info->state == FB_LINK_OPEN) frame.you = FB_MEMBER_APPROVED;
+    if (info->member != FB_NONE) frame.you = FB_MEMBER_APPROVED;
     if (!shown->said_statement) frame.statement = fb_span_of(space->proof, space->proof_len);
     fb_writer w = fb_writer_of(node->spaces->frame, sizeof node->spaces->frame);
     fb_membership_frame_write(&frame, &w);
@@ -340,8 +341,6 @@ static fb_status frame_answer(fb_node *node, uint32_t link, const fb_invite_fram
         !fb_b32_equal(info->peer_key, joining->inviter)) {
         return FB_ERR_INVITE;
     }
-    shown_at(node, link)->you = frame->status;
-    touch(node, link);
     (void)fb_link_keep_pending(node,
                                link); /* without a place it ends after 30 s and is redialled */
     taken(node, info->space, frame->status);
@@ -380,7 +379,7 @@ static void open_link(fb_node *node, uint32_t link, fb_role role)
 {
     const fb_link_info *info = fb_link_at(node, link);
     uint32_t member = fb_space_introduce(node, info->space, info->peer_key, role);
-    if (member != FB_NONE) fb_link_approved(node, link, member);
+    if (member != FB_NONE) fb_space_open_link(node, link, member);
 }
 
 /* A peer on a pending link shows what made it a member; the signer must be an admin here. */
@@ -419,9 +418,6 @@ static fb_status on_membership(fb_node *node, uint32_t link, fb_span bytes)
 {
     fb_membership_frame frame;
     FB_TRY(fb_membership_frame_read(bytes, &frame));
-    fb_shown *shown = shown_at(node, link);
-    if (frame.you != FB_MEMBER_NONE) shown->you = frame.you;
-    touch(node, link);
     if (frame.you == FB_MEMBER_APPROVED) look_at_standing(node, link);
     if (frame.statement.len != 0) look_at_statement(node, link, frame.statement);
     return FB_OK;
@@ -430,7 +426,6 @@ static fb_status on_membership(fb_node *node, uint32_t link, fb_span bytes)
 /* The state of a link is kept by the first of the two. */
 const fb_channel fb_space_invite_channel = {
     .shown = on_shown,
-    .up = on_up,
     .down = on_down,
     .frame = on_invite,
     .peek = peek_invite,

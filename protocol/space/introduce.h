@@ -13,6 +13,9 @@ extern const fb_channel fb_space_membership_channel; /* FB_CONTROL_MEMBERSHIP */
 /* A joiner's invite is new or was replaced: its links that wait show its proof. */
 void fb_space_show_invite(fb_node *node, uint32_t space);
 
+/* A link's peer is a member here; the link is full when the peer says the same. */
+void fb_space_open_link(fb_node *node, uint32_t link, uint32_t member);
+
 /* Answers whose write set is durable now. */
 void fb_space_answer_durable(fb_node *node);
 

@@ -129,11 +129,10 @@ static void shown_write(const fb_node *node, uint32_t index, fb_writer *w)
         (uint8_t)((shown->shown ? 1u : 0u) | (shown->owes_proof ? 2u : 0u) |
                   (shown->owes_answer ? 4u : 0u) | (shown->owes_standing ? 8u : 0u) |
                   (shown->said_statement ? 16u : 0u) | (shown->read_statement ? 32u : 0u));
-    if (flags == 0 && shown->you == FB_MEMBER_NONE) return;
+    if (flags == 0) return;
     fb_write_u8(w, flags);
     fb_write_id(w, shown->invite);
     fb_write_u64(w, shown->answer_w);
-    fb_write_u8(w, (uint8_t)shown->you);
 }
 
 static const fb_digest_kind space_digest = {"space", space_count, space_cell, space_write};

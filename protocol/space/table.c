@@ -2,6 +2,7 @@
 #include "protocol/space/table.h"
 
 #include "protocol/identity/identity.h"
+#include "protocol/link/preamble.h"
 #include "protocol/store/ops.h"
 
 void fb_space_touch(fb_node *node, uint32_t space)
@@ -168,9 +169,7 @@ uint32_t fb_space_add(fb_node *node, fb_id id, uint32_t local, fb_b32 creator, f
     memcpy(space->name, name.p, name.len);
     fb_timer_init(&space->timer, FB_TIMER_SPACE, index);
 
-    static const char label[] = "faberio-space-tag-v1"; /* with the zero byte that ends it */
-    const fb_span parts[2] = {fb_span_of(label, sizeof label), fb_span_of(id.b, sizeof id.b)};
-    provider->blake2b(provider->user, (fb_span){NULL, 0}, parts, 2, space->tag, sizeof space->tag);
+    fb_space_tag(provider, id, &space->tag);
 
     /* The creator's key is the root of trust: an admin before any statement is read. */
     if (fb_member_add(node, index, fb_node_id_of(provider, &creator), creator, FB_MEMBER_APPROVED,
@@ -205,7 +204,7 @@ uint32_t fb_space_find(const fb_node *node, fb_id space)
 uint32_t fb_space_find_tag(const fb_node *node, const uint8_t tag[16])
 {
     for (uint32_t i = 0; i < node->options.sizes.spaces; i++) {
-        if (fb_space_exists(node, i) && memcmp(fb_space_at(node, i)->tag, tag, 16) == 0) return i;
+        if (fb_space_exists(node, i) && memcmp(fb_space_at(node, i)->tag.b, tag, 16) == 0) return i;
     }
     return FB_NONE;
 }

@@ -33,7 +33,7 @@ typedef struct fb_space {
     uint32_t first;    /* member list in the order of ids; index plus one */
     uint32_t approved; /* members of the list */
     fb_id id;
-    uint8_t tag[16];
+    fb_id tag; /* profile 7, preamble */
     fb_b32 creator;
     fb_joining joining;
     fb_waiting waiting; /* SPACE_CREATE or SPACE_JOIN */
@@ -104,7 +104,6 @@ typedef struct fb_shown {
     bool read_statement; /* the peer's was looked at: one a link */
     fb_id invite;        /* answered */
     uint64_t answer_w;
-    fb_member_status you; /* what the peer said this node is to it */
     fb_digest_cell cell;
 } fb_shown;
 

@@ -209,6 +209,7 @@ static void reset(fb_node *node)
         fb_digest_touch(node, FB_DIGEST_SHOWN, i);
     }
     memset(spaces->stating, 0, sizes->requests * sizeof *spaces->stating);
+    memset(spaces->retry, 0, sizeof spaces->retry);
     spaces->members = spaces->pending = 0;
     spaces->space_local = spaces->application_number = 0;
     spaces->awaiting = spaces->answering = 0;
@@ -225,6 +226,7 @@ static void durable(fb_node *node)
 {
     fb_space_durable(node);
     fb_space_answer_durable(node);
+    fb_space_requests_durable(node);
 }
 
 const fb_plane fb_space_plane = {

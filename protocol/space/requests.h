@@ -12,6 +12,9 @@ void fb_application_verbs_register(fb_node *node);
 /* An operator's request: refuses every other principal and answers. */
 bool fb_request_by_operator(fb_node *node, fb_request request);
 
+/* Something is durable: requests that wait for a mark of ids go on. */
+void fb_space_requests_durable(fb_node *node);
+
 /* The most that fb_database_open_space puts. */
 #define FB_OPEN_SPACE_BYTES   1024u
 #define FB_OPEN_SPACE_ENTRIES 8u

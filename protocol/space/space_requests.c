@@ -59,11 +59,32 @@ static fb_op *begin(fb_node *node, fb_request request, fb_op_run run, uint32_t b
     return op;
 }
 
+/* A new id, or, when the clock has passed the mark of ids that is stored, FB_ERR_AGAIN: then the
+ * request is kept, if there is a place, and asked again when the new mark is durable. */
+static fb_status new_id(fb_node *node, const fb_waiting *by, fb_span arguments, fb_id *id)
+{
+    fb_status status = fb_new_uuid(node, id);
+    if (status != FB_ERR_AGAIN) return status;
+    for (uint32_t i = 0; i < FB_RETRIES_MAX; i++) {
+        fb_retry *retry = &node->spaces->retry[i];
+        if (retry->by.number != 0) continue;
+        retry->by = *by;
+        retry->len = (uint16_t)arguments.len;
+        memcpy(retry->arguments, arguments.p, arguments.len);
+        return FB_ERR_AGAIN;
+    }
+    answer_refusal(node, by, FB_ERR_AGAIN);
+    return FB_ERR_AGAIN;
+}
+
 /* create */
+
+_Static_assert(2u + FB_SPACE_NAME_BYTES_MAX <= FB_RETRY_BYTES_MAX, "create may be asked again");
 
 typedef struct create_context {
     asked asked;
     fb_span name;
+    fb_span arguments;
 } create_context;
 
 static void create_run(fb_node *node, fb_op *op)
@@ -72,9 +93,9 @@ static void create_run(fb_node *node, fb_op *op)
     const fb_waiting *by = &context->asked.by;
     fb_id id;
     fb_status status = fb_op_status(op);
-    if (status == FB_OK) status = fb_new_uuid(node, &id);
+    if (status == FB_OK) status = new_id(node, by, context->arguments, &id);
     if (status != FB_OK) {
-        answer_refusal(node, by, status);
+        if (status != FB_ERR_AGAIN) answer_refusal(node, by, status);
         return;
     }
     uint32_t index =
@@ -104,7 +125,8 @@ static void on_create(fb_node *node, fb_request request, fb_span arguments)
                       1 + FB_OPEN_SPACE_ENTRIES);
     if (op == NULL) return;
     create_context *context = fb_op_context(op);
-    context->name = fb_op_keep(op, name);
+    context->arguments = fb_op_keep(op, arguments);
+    context->name = fb_span_of(context->arguments.p + 2, name.len);
     fb_op_issue(node, op);
 }
 
@@ -197,7 +219,10 @@ typedef struct invite_context {
     uint32_t uses;
     int64_t expires_us;
     fb_span address;
+    fb_span arguments;
 } invite_context;
+
+_Static_assert(30u + FB_ADDRESS_BYTES_MAX <= FB_RETRY_BYTES_MAX, "invite may be asked again");
 
 /* Somebody who asked with it still waits: the secret is needed when it asks again. */
 static bool invite_is_awaited(const fb_node *node, const fb_given_invite *invite)
@@ -238,7 +263,8 @@ static void invite_run(fb_node *node, fb_op *op)
     fb_invite invite;
     memset(&invite, 0, sizeof invite);
     fb_status status = fb_op_status(op);
-    if (status == FB_OK) status = fb_new_uuid(node, &invite.id);
+    if (status == FB_OK) status = new_id(node, by, context->arguments, &invite.id);
+    if (status == FB_ERR_AGAIN) return;
     if (status == FB_OK) {
         status = provider->secret(provider->user, invite.secret.b, sizeof invite.secret.b);
     }
@@ -315,7 +341,8 @@ static void on_invite(fb_node *node, fb_request request, fb_span arguments)
     context->asked.space = space;
     context->uses = uses == 0 ? 1 : uses;
     context->expires_us = expiry(node->wall_us, seconds == 0 ? DAY_S : seconds);
-    context->address = fb_op_keep(op, address);
+    context->arguments = fb_op_keep(op, arguments);
+    context->address = fb_span_of(context->arguments.p + 30, address.len);
     fb_op_issue(node, op);
 }
 
@@ -515,6 +542,24 @@ static void on_statement(fb_node *node, fb_request request, fb_span arguments)
         return;
     }
     state_member(node, request, space, member, (fb_role)role);
+}
+
+void fb_space_requests_durable(fb_node *node)
+{
+    for (uint32_t i = 0; i < FB_RETRIES_MAX; i++) {
+        fb_retry *retry = &node->spaces->retry[i];
+        if (retry->by.number == 0) continue;
+        fb_retry again = *retry;
+        retry->by.number = 0;
+        if (!is_open(node, &again.by)) continue;
+        fb_request request = fb_request_at(node, again.by.index);
+        fb_span arguments = fb_span_of(again.arguments, again.len);
+        if (request.verb == FB_VERB_SPACE_CREATE) {
+            on_create(node, request, arguments);
+        } else {
+            on_invite(node, request, arguments);
+        }
+    }
 }
 
 void fb_space_verbs_register(fb_node *node)

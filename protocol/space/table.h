@@ -12,6 +12,16 @@ typedef struct fb_waiting {
     uint64_t number; /* 0: none */
 } fb_waiting;
 
+/* A request that needs a new id when the clock has passed the stored mark of ids: it is asked again
+ * when the new mark is durable. */
+#define FB_RETRIES_MAX     4u
+#define FB_RETRY_BYTES_MAX (32u + FB_SPACE_NAME_BYTES_MAX)
+typedef struct fb_retry {
+    fb_waiting by;
+    uint16_t len;
+    uint8_t arguments[FB_RETRY_BYTES_MAX];
+} fb_retry;
+
 /* What a joiner keeps of its invite. */
 typedef struct fb_joining {
     bool given;
@@ -125,6 +135,7 @@ struct fb_spaces {
     uint32_t application_number;
     uint32_t awaiting;  /* members with approved_w set */
     uint32_t answering; /* links that owe an answer whose write set is not durable */
+    fb_retry retry[FB_RETRIES_MAX];
     uint8_t frame[FB_STATEMENT_PROOF_BYTES_MAX + 8]; /* the one being peeked */
     /* Loading: the last key read. */
     uint32_t load_part;

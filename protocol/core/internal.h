@@ -80,11 +80,13 @@ struct fb_node {
     struct fb_store *store;       /* store/ops.c */
     struct fb_requests *requests; /* core/requests.c */
 
-    struct fb_spaces *spaces;       /* space/ */
-    struct fb_links *links;         /* link/ */
-    struct fb_messaging *messaging; /* messaging/ */
-    struct fb_rpc *rpc;             /* rpc/ */
-    struct fb_database *database;   /* database/ */
+    struct fb_spaces *spaces;             /* space/ */
+    struct fb_links *links;               /* link/ */
+    const struct fb_channel *channels[3]; /* link.h: who registered for a channel */
+    const struct fb_channel *controls[8]; /* and for a type of control frame */
+    struct fb_messaging *messaging;       /* messaging/ */
+    struct fb_rpc *rpc;                   /* rpc/ */
+    struct fb_database *database;         /* database/ */
 };
 
 /* From a plane's layout: who takes events of a kind. */

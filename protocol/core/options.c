@@ -47,7 +47,8 @@ static const fb_sizes sizes_default = {
     .envelope_bytes = 1024 * 1024,
     .calls = 128,
     .call_bytes = FB_FRAME_BYTES_MAX,
-    .link_bytes = FB_FRAME_BYTES_MAX + 4096,
+    .link_bytes = 18 * 1024,
+    .frames = 8,
     .applications = 64,
     .invites = 64,
 };
@@ -71,6 +72,7 @@ static const fb_sizes sizes_small = {
     .calls = 16,
     .call_bytes = 8 * 1024,
     .link_bytes = 18 * 1024,
+    .frames = 1,
     .applications = 4,
     .invites = 4,
 };

@@ -26,7 +26,10 @@ typedef struct fb_sizes {
     uint32_t envelope_bytes;    /* pool of their bytes */
     uint32_t calls;             /* calls at once, both directions */
     uint32_t call_bytes;        /* buffer of one call's answer */
-    uint32_t link_bytes;        /* receive and send buffer of one byte-stream link */
+    uint32_t link_bytes;        /* receive buffer of one byte-stream link: a record, or nothing
+                                   for a node that has external carriers only */
+    uint32_t frames;            /* buffers of FB_FRAME_BYTES_MAX for frames in several records,
+                                   shared by all byte-stream links */
     uint32_t applications;
     uint32_t invites;
 } fb_sizes;

@@ -82,6 +82,7 @@ typedef enum fb_control_type {
     FB_CONTROL_MEMBERSHIP = 4, /* space: a request to join, signed statements on a pending link */
     FB_CONTROL_VECTORS = 5,    /* database: version vectors of one area */
     FB_CONTROL_INTEREST = 6,   /* messaging: areas and topics asked for */
+    FB_CONTROL_HELLO = 7,      /* link: sessions of an external carrier */
     FB_CONTROL_TYPES
 } fb_control_type;
 

@@ -63,17 +63,16 @@ fb_status fb_reassembly_add(fb_reassembly *r, const fb_record *record, fb_span *
     bool last = (record->flags & FB_RECORD_LAST) != 0;
     *complete = false;
     if (first == r->open) return FB_ERR_LINK_RECORD;
-    if (first) r->used = 0;
-    if (record->bytes.len > r->cap - r->used) return FB_ERR_LINK_RECORD;
     if (first && last) { /* the common case: nothing is copied */
         *frame = record->bytes;
         *complete = true;
         return FB_OK;
     }
-    if (record->bytes.len != 0) {
-        memcpy(r->buffer + r->used, record->bytes.p, record->bytes.len);
-    }
-    r->used += (uint32_t)record->bytes.len;
+    if (r->buffer == NULL) return FB_ERR_BUSY;
+    uint32_t used = first ? 0 : r->used;
+    if (record->bytes.len > r->cap - used) return FB_ERR_LINK_RECORD;
+    if (record->bytes.len != 0) memcpy(r->buffer + used, record->bytes.p, record->bytes.len);
+    r->used = used + (uint32_t)record->bytes.len;
     r->open = !last;
     if (last) {
         *frame = fb_span_of(r->buffer, r->used);

@@ -48,7 +48,8 @@ typedef struct fb_record {
  */
 fb_status fb_record_parse(fb_span plain, fb_record *out);
 
-/* A frame that comes in several records, in a buffer of fixed size. */
+/* A frame that comes in several records, in a buffer of fixed size. buffer is NULL while no frame
+ * is incomplete. */
 typedef struct fb_reassembly {
     uint8_t *buffer;
     uint32_t cap;
@@ -57,8 +58,9 @@ typedef struct fb_reassembly {
 } fb_reassembly;
 
 /* Adds a record's bytes. When it completes a frame, *frame is set and *complete true: a frame of
- * one record is borrowed from the record, others stand in the buffer until the next call.
- * FB_ERR_LINK_RECORD: first and last do not alternate, or the frame is longer than the buffer. */
+ * one record is borrowed from the record, others stand in the buffer. FB_ERR_LINK_RECORD: first and
+ * last do not alternate, or the frame is longer than the buffer. FB_ERR_BUSY: a buffer is needed
+ * and there is none. Nothing changed after either. */
 fb_status fb_reassembly_add(fb_reassembly *r, const fb_record *record, fb_span *frame,
                             bool *complete);
 

@@ -14,7 +14,7 @@ typedef enum fb_tag {
     FB_TAG_INVITE = 'I',      /* u32 space, invite id */
     FB_TAG_PENDING = 'P',     /* u32 space, node id: asked to join */
     FB_TAG_APPLICATION = 'U', /* u32 application; allowed spaces */
-    FB_TAG_ADDRESS = 'D',     /* address text */
+    FB_TAG_ADDRESS = 'D',     /* u32 space, address text */
     FB_TAG_AREA = 'A',        /* u32 area */
     FB_TAG_VECTOR = 'V',      /* u32 area, node, incarnation */
     FB_TAG_BATCH = 'B',       /* u32 area, node, incarnation, number */

@@ -13,7 +13,7 @@
         .name = {(const uint8_t *)text, sizeof text - 1 }                                          \
     }
 
-static const fb_json_member members[FB_ENVELOPE_FIELDS] = {
+static const fb_json_watch members[FB_ENVELOPE_FIELDS] = {
     NAME("id"),
     NAME("information_space_id"),
     NAME("source_node_id"),
@@ -28,11 +28,11 @@ static const fb_json_member members[FB_ENVELOPE_FIELDS] = {
 
 typedef struct json_decoding {
     fb_decoding d;
-    fb_json_member watch[FB_ENVELOPE_FIELDS];
+    fb_json_watch watch[FB_ENVELOPE_FIELDS];
     fb_envelope_scratch *scratch;
 } json_decoding;
 
-static const fb_json_member *member(const json_decoding *j, fb_envelope_field field)
+static const fb_json_watch *member(const json_decoding *j, fb_envelope_field field)
 {
     return &j->watch[field - 1];
 }
@@ -46,7 +46,7 @@ static bool has_string(const json_decoding *j, fb_envelope_field field)
 static bool short_string(const json_decoding *j, fb_envelope_field field, uint8_t room[SHORT_MAX],
                          fb_span *out)
 {
-    return fb_json_string(member(j, field), room, SHORT_MAX, out);
+    return fb_json_unquote(member(j, field), room, SHORT_MAX, out);
 }
 
 /* The form, beyond the grammar: members that must be there, and JSON types (profile 4). */
@@ -122,8 +122,8 @@ static void read_target(json_decoding *j)
         fb_field_target_node(&j->d, read_node_id(j, FB_ENVELOPE_TARGET, &id) ? &id : NULL);
     } else if (j->d.e->mode == FB_DELIVERY_TOPIC) {
         fb_span name = {NULL, 0};
-        if (!fb_json_string(member(j, FB_ENVELOPE_TARGET), j->scratch->topic,
-                            sizeof j->scratch->topic, &name)) {
+        if (!fb_json_unquote(member(j, FB_ENVELOPE_TARGET), j->scratch->topic,
+                             sizeof j->scratch->topic, &name)) {
             name.len = 0; /* longer than any topic */
         }
         fb_field_target_topic(&j->d, name);
@@ -143,8 +143,8 @@ static void read_payload(json_decoding *j)
 {
     fb_span payload;
     if (!has_string(j, FB_ENVELOPE_PAYLOAD)) return;
-    if (!fb_json_string(member(j, FB_ENVELOPE_PAYLOAD), j->scratch->payload,
-                        sizeof j->scratch->payload, &payload)) {
+    if (!fb_json_unquote(member(j, FB_ENVELOPE_PAYLOAD), j->scratch->payload,
+                         sizeof j->scratch->payload, &payload)) {
         fb_decoding_refuse(&j->d, FB_ERR_BAD_PAYLOAD, FB_ENVELOPE_PAYLOAD,
                            "longer than 49,152 bytes");
         return;

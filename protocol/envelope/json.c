@@ -259,8 +259,8 @@ static inline bool more(scan *s)
 
 /* The watched member of that name, or NULL. Members mostly come in the order of the list, so the
  * search starts behind the one before. */
-static fb_json_member *watched_by(fb_json_member *watch, size_t watched, size_t *next, fb_span name,
-                                  bool escaped)
+static fb_json_watch *watched_by(fb_json_watch *watch, size_t watched, size_t *next, fb_span name,
+                                 bool escaped)
 {
     size_t at = *next;
     for (size_t i = 0; i < watched; i++, at++) {
@@ -276,7 +276,7 @@ static fb_json_member *watched_by(fb_json_member *watch, size_t watched, size_t 
 typedef struct walk {
     scan s;
     const fb_json_rules *rules;
-    fb_json_member *watch;
+    fb_json_watch *watch;
     size_t watched;
     size_t next_watched;
     const uint8_t *text;
@@ -284,7 +284,7 @@ typedef struct walk {
     bool is_object[FB_JSON_DEPTH_MAX + 1];
     uint32_t first_name[FB_JSON_DEPTH_MAX + 1]; /* where the names of that object start */
     uint32_t members[FB_JSON_DEPTH_MAX + 1];
-    fb_json_member *member; /* the watched member of the outermost object that is being read */
+    fb_json_watch *member; /* the watched member of the outermost object that is being read */
     fb_json_names names;
 } walk;
 
@@ -325,7 +325,7 @@ static bool walk_name(walk *w)
     bool escaped;
     if (!scan_string(s, &escaped)) return false;
     fb_span name = {start + 1, (size_t)(s->p - start) - 2};
-    fb_json_member *member = NULL;
+    fb_json_watch *member = NULL;
     if (w->depth == 1) {
         member = watched_by(w->watch, w->watched, &w->next_watched, name, escaped);
         w->member = member;
@@ -400,7 +400,7 @@ static bool walk_text(walk *w)
     return s->p == s->end ? true : scan_fail(s, s->p, FB_JSON_TRAILING);
 }
 
-fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_member *watch,
+fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_watch *watch,
                            size_t watched, size_t *at)
 {
     static const uint8_t nothing[1] = {0};

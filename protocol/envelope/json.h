@@ -57,14 +57,14 @@ typedef struct fb_json_rules {
 
 /* A member of the outermost object to look out for. `name` is set by the caller (plain ASCII that
  * needs no escape); the rest by the scan, also of a refused text, up to the fault. */
-typedef struct fb_json_member {
+typedef struct fb_json_watch {
     fb_span name;
     fb_span value; /* as spelled, with the quotes of a string; empty when absent */
     bool escaped;  /* the value is a string with escapes in it */
-} fb_json_member;
+} fb_json_watch;
 
 /* Checks one JSON text. *at (may be NULL) is the offset of the fault, or the length of the text. */
-fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_member *watch,
+fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_watch *watch,
                            size_t watched, size_t *at);
 
 /* One JSON text of any type, as a field's value: FB_ERR_VALUE_MALFORMED, or FB_ERR_LIMIT when it is
@@ -93,10 +93,7 @@ static inline fb_span fb_json_inner(fb_span value)
 
 /* Unescapes a string value that a scan found. Without escapes the result borrows from the text and
  * `room` is not touched; else it lies in room. False when it is longer than cap. */
-bool fb_json_string(const fb_json_member *member, uint8_t *room, size_t cap, fb_span *out);
-
-/* Length of a string value after unescaping. */
-size_t fb_json_string_len(fb_span value);
+bool fb_json_unquote(const fb_json_watch *member, uint8_t *room, size_t cap, fb_span *out);
 
 /* Bytes that fb_json_quote writes at most for len bytes of text. */
 #define FB_JSON_QUOTED_MAX(len) (6 * (len) + 2)

@@ -81,7 +81,7 @@ static inline size_t plain_run(const uint8_t *p, size_t len)
     return i;
 }
 
-bool fb_json_string(const fb_json_member *member, uint8_t *room, size_t cap, fb_span *out)
+bool fb_json_unquote(const fb_json_watch *member, uint8_t *room, size_t cap, fb_span *out)
 {
     fb_span in = fb_json_inner(member->value);
     if (!member->escaped) {
@@ -111,21 +111,6 @@ bool fb_json_string(const fb_json_member *member, uint8_t *room, size_t cap, fb_
     }
     *out = fb_span_of(room, len);
     return true;
-}
-
-size_t fb_json_string_len(fb_span value)
-{
-    fb_span in = fb_json_inner(value);
-    const uint8_t *p = in.p, *end = in.p + in.len;
-    size_t len = 0;
-    while (p < end) {
-        size_t run = plain_run(p, (size_t)(end - p));
-        len += run;
-        p += run;
-        uint8_t bytes[4];
-        if (p < end) len += fb_json_unescape(&p, bytes);
-    }
-    return len;
 }
 
 static bool is_quotable(uint8_t c)

@@ -22,12 +22,12 @@ static fb_status refuse(const char **detail, const char *why)
     return FB_ERR_BAD_PAYLOAD;
 }
 
-static bool string_of(const fb_json_member *member, uint8_t *room, size_t cap, fb_span *out)
+static bool string_of(const fb_json_watch *member, uint8_t *room, size_t cap, fb_span *out)
 {
-    return fb_json_is_string(member->value) && fb_json_string(member, room, cap, out);
+    return fb_json_is_string(member->value) && fb_json_unquote(member, room, cap, out);
 }
 
-static fb_scope read_scope(const fb_json_member *member)
+static fb_scope read_scope(const fb_json_watch *member)
 {
     uint8_t room[16];
     fb_span text;
@@ -54,7 +54,7 @@ static bool read_integer(fb_span value, uint64_t *out)
     return true;
 }
 
-static void read_batch(const fb_json_member *watch, fb_payload_facts *facts)
+static void read_batch(const fb_json_watch *watch, fb_payload_facts *facts)
 {
     uint8_t room[16], bytes[8];
     fb_span text;
@@ -75,7 +75,7 @@ fb_status fb_payload_check(fb_span payload, fb_message_type type, fb_payload_fac
     *facts = (fb_payload_facts){0};
     if (payload.len > FB_PAYLOAD_BYTES_MAX) return refuse(detail, "longer than 49,152 bytes");
 
-    fb_json_member watch[WATCHED] = {
+    fb_json_watch watch[WATCHED] = {
         [OBJECT] = {.name = {(const uint8_t *)"object_id", 9}},
         [SCOPE] = {.name = {(const uint8_t *)"scope", 5}},
         [INCARNATION] = {.name = {(const uint8_t *)"incarnation", 11}},

@@ -3,14 +3,11 @@
  *
  * An application proves itself with a token of 32 secret bytes. Only its hash is kept, so neither
  * the store nor a backup of it gives a token away. */
-#include "protocol/core/request.h"
-
 #include "protocol/link/binding.h"
 #include "protocol/space/requests.h"
 #include "protocol/space/store.h"
 
 #define TOKEN_BYTES 32u
-#define NO_ANSWER   ((fb_span){NULL, 0})
 
 typedef enum change {
     CHANGE_CREATE,
@@ -31,7 +28,7 @@ static fb_b32 token_hash(const fb_node *node, fb_span token)
     const fb_provider *provider = node->options.provider;
     const fb_span parts[2] = {fb_span_of(label, sizeof label), token};
     fb_b32 hash;
-    provider->blake2b(provider->user, NO_ANSWER, parts, 2, hash.b, sizeof hash.b);
+    provider->blake2b(provider->user, FB_NO_BYTES, parts, 2, hash.b, sizeof hash.b);
     return hash;
 }
 
@@ -99,7 +96,7 @@ static void run(fb_node *node, fb_op *op)
         if (index == FB_NONE) status = FB_ERR_NOT_FOUND;
     }
     if (status != FB_OK) {
-        fb_reply(node, c->by.index, status, NO_ANSWER);
+        fb_reply(node, c->by.index, status, FB_NO_BYTES);
         return;
     }
     fb_application *a = &node->spaces->application[index];
@@ -127,7 +124,7 @@ static void begin(fb_node *node, fb_request request, change what, fb_span name, 
         fb_op_abandon(node, op);
         status = FB_ERR_LIMIT;
     }
-    fb_reply(node, request.index, status, NO_ANSWER);
+    fb_reply(node, request.index, status, FB_NO_BYTES);
 }
 
 static void on_named(fb_node *node, fb_request request, fb_span arguments)
@@ -139,12 +136,12 @@ static void on_named(fb_node *node, fb_request request, fb_span arguments)
     fb_id id = {{0}};
     if (allow) id = fb_read_id(&r);
     if (!fb_reader_done(&r) || !fb_name_is_valid(name)) {
-        fb_reply(node, request.index, FB_ERR_REQUEST_MALFORMED, NO_ANSWER);
+        fb_reply(node, request.index, FB_ERR_REQUEST_MALFORMED, FB_NO_BYTES);
         return;
     }
     uint32_t space = allow ? fb_space_find(node, id) : FB_NONE;
     if (allow && space == FB_NONE) {
-        fb_reply(node, request.index, FB_ERR_NOT_FOUND, NO_ANSWER);
+        fb_reply(node, request.index, FB_ERR_NOT_FOUND, FB_NO_BYTES);
         return;
     }
     change what = allow                                ? CHANGE_ALLOW
@@ -166,7 +163,7 @@ static void on_authenticate(fb_node *node, fb_request request, fb_span arguments
         }
     }
     if (principal == 0) {
-        fb_reply(node, request.index, FB_ERR_NOT_AUTHORISED, NO_ANSWER);
+        fb_reply(node, request.index, FB_ERR_NOT_AUTHORISED, FB_NO_BYTES);
         return;
     }
     fb_store_be(answer, principal, sizeof answer);

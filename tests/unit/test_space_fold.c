@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is folded from statements, in any order, and who may sign them. */
+#include "tests/unit/space_stand_in.h"
+
+/* Delivers changes in the given order, again and again until all are taken (as fetch does), and
+ * tells what came out. False when the rest is refused for good. */
+static bool deliver(test_net *net, uint32_t i, const fb_span *changes, const uint32_t *order,
+                    uint32_t count)
+{
+    uint32_t left = count;
+    bool taken[4] = {false};
+    for (uint32_t round = 0; round < count && left > 0; round++) {
+        for (uint32_t n = 0; n < count; n++) {
+            if (taken[order[n]]) continue;
+            fb_status status = apply(net, i, changes[order[n]]);
+            if (status == FB_OK) {
+                taken[order[n]] = true;
+                left--;
+            } else {
+                assert_int_equal(status, FB_ERR_BATCH_POLICY);
+            }
+        }
+    }
+    return left == 0;
+}
+
+/* The next permutation in lexicographic order. */
+static bool permute(uint32_t *order, uint32_t count)
+{
+    uint32_t i = count - 1;
+    while (i > 0 && order[i - 1] >= order[i]) i--;
+    if (i == 0) return false;
+    uint32_t j = count - 1;
+    while (order[j] <= order[i - 1]) j--;
+    uint32_t t = order[i - 1];
+    order[i - 1] = order[j];
+    order[j] = t;
+    for (uint32_t a = i, b = count - 1; a < b; a++, b--) {
+        t = order[a];
+        order[a] = order[b];
+        order[b] = t;
+    }
+    return true;
+}
+
+static void statements_fold_to_one_result_in_any_order(void **state)
+{
+    (void)state;
+    uint32_t orders = 0;
+    for (uint32_t order[4] = {0, 1, 2, 3}, more = 1; more != 0; orders++) {
+        forget_all();
+        test_net *net = test_net_new(4, NULL);
+        fb_id space = create(net, 0, "home");
+        uint8_t b[4][2048];
+        /* 0 makes 1 an admin, 1 makes 2 a reader, 0 makes 2 a writer, 2 says where it is twice
+         * (the later one by stamp is the lesser in delivery half of the time). */
+        const fb_span changes[4] = {
+            statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 1), FB_ROLE_ADMIN, "", 10,
+                      b[0]),
+            statement(net, space, 1, FB_STATEMENT_MEMBER, key_at(net, 2), FB_ROLE_READER, "", 30,
+                      b[1]),
+            statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 2), FB_ROLE_WRITER, "", 20,
+                      b[2]),
+            statement(net, space, 1, FB_STATEMENT_ADDRESS, key_at(net, 1), FB_ROLE_NONE, "one:1",
+                      40, b[3]),
+        };
+        assert_true(deliver(net, 0, changes, order, 4));
+        assert_int_equal(status_of(net, 0, 1), FB_MEMBER_APPROVED);
+        assert_int_equal(role_of(net, 0, 1), FB_ROLE_ADMIN);
+        assert_int_equal(status_of(net, 0, 2), FB_MEMBER_APPROVED);
+        assert_int_equal(role_of(net, 0, 2), FB_ROLE_WRITER);
+        assert_int_equal(status_of(net, 0, 3), FB_MEMBER_NONE);
+        assert_true(dials(test_net_node(net, 0), "one:1"));
+
+        /* Once more, repeated: nothing changes. And after a restart. */
+        assert_true(deliver(net, 0, changes, order, 4));
+        test_net_restart(net, 0);
+        test_net_settle(net);
+        assert_int_equal(role_of(net, 0, 1), FB_ROLE_ADMIN);
+        assert_int_equal(role_of(net, 0, 2), FB_ROLE_WRITER);
+        test_net_free(net);
+        more = permute(order, 4);
+    }
+    assert_int_equal(orders, 24);
+}
+
+static void the_latest_address_counts_in_any_order(void **state)
+{
+    (void)state;
+    for (uint32_t order[3] = {0, 1, 2}, more = 1; more != 0;) {
+        forget_all();
+        test_net *net = test_net_new(2, NULL);
+        fb_id space = create(net, 0, "home");
+        uint8_t b[4][2048];
+        assert_int_equal(apply(net, 0,
+                               statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 1),
+                                         FB_ROLE_READER, "", 1, b[3])),
+                         FB_OK);
+        static const char *const places[3] = {"a:1", "b:2", "c:3"};
+        fb_span changes[3];
+        for (int i = 0; i < 3; i++) {
+            changes[i] = statement(net, space, 1, FB_STATEMENT_ADDRESS, key_at(net, 1),
+                                   FB_ROLE_NONE, places[i], 10 + i, b[i]);
+        }
+        assert_true(deliver(net, 0, changes, order, 3));
+        assert_true(dials(test_net_node(net, 0), "c:3"));
+        assert_false(dials(test_net_node(net, 0), "a:1"));
+        assert_false(dials(test_net_node(net, 0), "b:2"));
+        test_net_free(net);
+        more = permute(order, 3);
+    }
+}
+
+static void who_has_no_right_states_nothing(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(3, NULL);
+    fb_id space = create(net, 0, "home");
+    uint8_t b[2048];
+    /* A stranger approves itself, or says where it is. */
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 1, FB_STATEMENT_MEMBER, key_at(net, 1),
+                                     FB_ROLE_ADMIN, "", 1, b)),
+                     FB_ERR_BATCH_POLICY);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 1, FB_STATEMENT_ADDRESS, key_at(net, 1),
+                                     FB_ROLE_NONE, "a:1", 1, b)),
+                     FB_ERR_BATCH_POLICY);
+    /* A writer approves nobody, and speaks only of its own address. */
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 1),
+                                     FB_ROLE_WRITER, "", 2, b)),
+                     FB_OK);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 1, FB_STATEMENT_MEMBER, key_at(net, 2),
+                                     FB_ROLE_READER, "", 3, b)),
+                     FB_ERR_BATCH_POLICY);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 1, FB_STATEMENT_MEMBER, key_at(net, 1),
+                                     FB_ROLE_ADMIN, "", 3, b)),
+                     FB_ERR_BATCH_POLICY);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 1, FB_STATEMENT_ADDRESS, key_at(net, 0),
+                                     FB_ROLE_NONE, "a:1", 3, b)),
+                     FB_ERR_BATCH_POLICY);
+    /* The root is the creator's, about the creator. */
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 1, FB_STATEMENT_SPACE, key_at(net, 1),
+                                     FB_ROLE_NONE, "mine", 4, b)),
+                     FB_ERR_BATCH_POLICY);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 1, FB_STATEMENT_SPACE, key_at(net, 0),
+                                     FB_ROLE_NONE, "mine", 4, b)),
+                     FB_ERR_BATCH_POLICY);
+    /* In a record that is not the one of its key. */
+    fb_span odd =
+        statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 2), FB_ROLE_READER, "", 5, b);
+    b[32 + 15] ^= 1;
+    assert_int_equal(apply(net, 0, odd), FB_ERR_STATEMENT);
+    /* Keys of small order, and what is no point at all (EXPECTATIONS: refuse at enrolment). */
+    fb_b32 small = {{1}};
+    assert_int_equal(
+        apply(net, 0,
+              statement(net, space, 0, FB_STATEMENT_MEMBER, small, FB_ROLE_READER, "", 6, b)),
+        FB_ERR_KEY);
+    fb_b32 zero = {{0}};
+    assert_int_equal(
+        apply(net, 0,
+              statement(net, space, 0, FB_STATEMENT_MEMBER, zero, FB_ROLE_READER, "", 6, b)),
+        FB_ERR_KEY);
+
+    const fb_node *node = test_net_node(net, 0);
+    assert_int_equal(fb_space_check_author(node, 0, key_at(net, 0)), FB_OK);
+    assert_int_equal(fb_space_check_author(node, 0, key_at(net, 1)), FB_OK);
+    assert_int_equal(fb_space_check_author(node, 0, key_at(net, 2)), FB_ERR_BATCH_POLICY);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 2),
+                                     FB_ROLE_READER, "", 7, b)),
+                     FB_OK);
+    assert_int_equal(fb_space_check_author(node, 0, key_at(net, 2)), FB_ERR_BATCH_POLICY);
+    test_net_free(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(statements_fold_to_one_result_in_any_order),
+        cmocka_unit_test(the_latest_address_counts_in_any_order),
+        cmocka_unit_test(who_has_no_right_states_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

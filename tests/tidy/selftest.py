@@ -66,6 +66,10 @@ SAMPLES = {
          ({"protocol/a.c": "void f(void)\n{\n    static uint8_t buffer[4];\n}\n"},
           "protocol/a.c", 3),
          ({"protocol/a.h": "extern int fb_counter;\n"}, "protocol/a.h", 1)]),
+    source_rules.stray_file: (
+        {"README.md": "", "io/a.c": "", "fuzz/corpus/a/b": "\0"},
+        [({"cg.out": ""}, "cg.out", 1), ({"build2/a.c": ""}, "build2/a.c", 1),
+         ({"sim/a.o": "\0"}, "sim/a.o", 1)]),
     source_rules.file_length: (
         {"protocol/a.c": "\n" * 1000, "a.md": "\n" * 2000},
         [({"protocol/a.c": "\n" * 1001}, "protocol/a.c", 1001)]),

@@ -139,6 +139,22 @@ def mutable_static(tree):
                 yield Finding(path, number, "static storage that is not const")
 
 
+FOLDERS = PARTS + ("docs", "cmake", ".ci", "specs-conformance")
+AT_ROOT = {".clang-format", ".clang-tidy", ".editorconfig", ".gitignore", "CHANGELOG.md",
+           "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md", "dev"}
+
+
+def stray_file(tree):
+    """Every file has its place: a known folder or a known name at the root; what is not text is a
+    fuzz input."""
+    for path in tree.paths:
+        folder, _, rest = path.partition("/")
+        if not (rest and folder in FOLDERS or path in AT_ROOT):
+            yield Finding(path, 1, "has no place in the tree")
+        elif not path.startswith("fuzz/corpus/") and b"\0" in tree.bytes(path):
+            yield Finding(path, 1, "not text")
+
+
 LINES_MAX = 1000
 CODE_SUFFIXES = (".c", ".h", ".py", ".sh", ".cmake")
 
@@ -263,5 +279,5 @@ def assertion_alone(tree):
 
 
 RULES = (include_direction, floating_point, impure_call, simulator_chance, mutable_static,
-         file_length, licence_line, machine_path, open_end, white_space, clang_format, honest_test,
+         stray_file, file_length, licence_line, machine_path, open_end, white_space, clang_format, honest_test,
          assertion_alone)

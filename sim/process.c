@@ -16,6 +16,7 @@ static void *instance_allocate(void *user, size_t bytes)
     fb_sim_node *node = user;
     if (node->memory_taken || bytes > node->memory_bytes) return NULL;
     node->memory_taken = true;
+    memset(node->memory, 0, bytes);
     return node->memory;
 }
 

@@ -12,6 +12,5 @@ void *fb_arena_take(fb_arena *arena, size_t count, size_t size)
     arena->used = at + bytes;
     if (arena->base == NULL) return NULL;
     FB_ASSERT(arena->used <= arena->cap);
-    memset(arena->base + at, 0, bytes);
     return arena->base + at;
 }

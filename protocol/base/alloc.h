@@ -7,8 +7,9 @@
 #include "protocol/base/types.h"
 
 /* The caller's allocator. Both functions are called from fb_node_create and fb_node_destroy only.
- * allocate returns `bytes` bytes aligned to 16, of any content, or NULL; release gets what allocate
- * gave, with the same size. */
+ * allocate returns `bytes` bytes of zeros aligned to 16, or NULL; release gets what allocate gave,
+ * with the same size. Zeros are the caller's business because fresh pages have them for nothing: a
+ * table that nobody uses then takes no memory. */
 typedef struct fb_allocator {
     void *user;
     void *(*allocate)(void *user, size_t bytes);
@@ -23,7 +24,7 @@ typedef struct fb_arena {
     size_t cap;
 } fb_arena;
 
-/* Zeroed room for count * size bytes, aligned to 16. While measuring it returns NULL, and NULL as
+/* Room (zeros, as allocated) for count * size bytes, aligned to 16. While measuring it returns NULL, and NULL as
  * well when the room is spent (which asserts in the second pass, as both passes are one code). */
 void *fb_arena_take(fb_arena *arena, size_t count, size_t size);
 

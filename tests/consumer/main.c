@@ -16,7 +16,7 @@ _Noreturn void fb_assert_failed(const char *file, int line, const char *conditio
 static void *allocate(void *user, size_t bytes)
 {
     (void)user;
-    return aligned_alloc(16, (bytes + 15) & ~(size_t)15);
+    return calloc(1, bytes);
 }
 
 static void release(void *user, void *memory, size_t bytes)

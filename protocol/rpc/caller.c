@@ -95,11 +95,11 @@ void fb_caller_timer(fb_node *node, uint32_t index)
     fb_call_touch(node, index);
 }
 
-/* What was taken is granted again; on a stream in halves of the window. */
+/* What the consumer had is granted again; on a stream in halves of the window. */
 static void grant(fb_node *node, uint32_t index)
 {
     fb_call *call = &node->rpc->call[index];
-    uint64_t credit = call->spent + call->window;
+    uint64_t credit = call->consumed + call->window;
     if (call->ended) return;
     if (!call->external && credit - call->credit < call->window / 2) return;
     call->credit = credit;
@@ -112,6 +112,7 @@ static bool give(fb_node *node, uint32_t index, fb_span piece)
     fb_call *call = &node->rpc->call[index];
     uint64_t serial = call->serial;
     call->inside = true;
+    call->consumed += piece.len + FB_PIECE_COST;
     bool more = call->piece(node, index, call->user, piece, false, FB_OK);
     if (call->role != FB_SIDE_CALLER || call->serial != serial) return false;
     call->inside = false;

@@ -34,6 +34,7 @@ static void call_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u64(w, c->serial);
     fb_write_u64(w, c->credit);
     fb_write_u64(w, c->spent);
+    fb_write_u64(w, c->consumed);
     fb_write_u32(w, c->pieces);
     fb_write_u32(w, c->len);
     fb_write_u32(w, c->at);

@@ -67,7 +67,8 @@ typedef struct fb_call {
     uint64_t backoff_ns;
     uint64_t credit; /* total granted */
     uint64_t spent;
-    uint64_t window; /* granted at once */
+    uint64_t consumed; /* caller: of what was spent, what its consumer has had */
+    uint64_t window;   /* granted at once */
     uint32_t pieces; /* caller: taken; server: sent, on an external carrier: taken by the caller */
     uint32_t end_pieces;
     uint32_t len; /* bytes in the buffer: arguments, kept pieces, or the piece to send */

@@ -239,12 +239,14 @@ static void put_slot(fb_node *node, const fb_record *record, uint32_t slot, fb_i
     fb_store_be(key + 1, fb_space_local(node, record->space), 4);
     memcpy(key + 5, fb_member_id(node, record->member).b, 16);
     fb_store_be(key + 21, slot, 4);
-    uint8_t value[40];
-    memcpy(value, id.b, 16);
-    fb_store_be(value + 16, (uint64_t)time_ms, 8);
-    fb_store_be(value + 24, record->sequence, 8);
-    fb_store_be(value + 32, (uint64_t)record->floor_ms, 8);
-    fb_put(node, fb_span_of(key, sizeof key), fb_span_of(value, sizeof value));
+    uint8_t value[FB_SLOT_VALUE_BYTES];
+    fb_writer w = fb_writer_of(value, sizeof value);
+    fb_write_u8(&w, FB_SLOT_VERSION);
+    fb_write_id(&w, id);
+    fb_write_u64(&w, (uint64_t)time_ms);
+    fb_write_u64(&w, record->sequence);
+    fb_write_u64(&w, (uint64_t)record->floor_ms);
+    fb_put(node, fb_span_of(key, sizeof key), fb_writer_span(&w));
 }
 
 void fb_observe_floor(fb_node *node, const fb_record *record)

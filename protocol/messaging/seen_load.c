@@ -7,7 +7,6 @@
 #include "protocol/store/keys.h"
 #include "protocol/store/ops.h"
 
-#define SLOT_VALUE_BYTES 40u
 /* An entry of the answer, rounded up; one read takes half of what an operation may keep. */
 #define SLOT_ANSWER_BYTES 96u
 #define SLOTS_A_READ_MAX  512u
@@ -33,13 +32,13 @@ static bool ask(const fb_node *node, fb_op *op, const fb_record *record)
     slot_key(node, record, record->cursor, low);
     slot_key(node, record, UINT32_MAX, high);
     return fb_op_read_range(op, fb_span_of(low, sizeof low), fb_span_of(high, sizeof high),
-                            SLOT_VALUE_BYTES, slots, bytes, false);
+                            FB_SLOT_VALUE_BYTES, slots, bytes, false);
 }
 
 static bool take_slot(fb_node *node, fb_record *record, const fb_read_entry *entry)
 {
     const struct fb_messaging *m = node->messaging;
-    if (entry->key.len != 25 || entry->value.len < SLOT_VALUE_BYTES) return false;
+    if (entry->key.len != 25 || entry->value_len != FB_SLOT_VALUE_BYTES) return false;
     fb_reader key = fb_reader_of(entry->key);
     fb_read_bytes(&key, 21);
     uint32_t slot = fb_read_u32(&key);
@@ -47,6 +46,7 @@ static bool take_slot(fb_node *node, fb_record *record, const fb_read_entry *ent
     record->cursor = slot + 1;
 
     fb_reader r = fb_reader_of(entry->value);
+    if (fb_read_u8(&r) != FB_SLOT_VERSION) return false;
     fb_id id = fb_read_id(&r);
     int64_t time_ms = (int64_t)fb_read_u64(&r);
     uint64_t sequence = fb_read_u64(&r);

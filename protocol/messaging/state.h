@@ -22,6 +22,10 @@
 #define FB_RECEIVE_WRITE_BYTES   512u
 #define FB_RECEIVE_WRITE_ENTRIES 4u
 
+/* A remembered id in the store. */
+#define FB_SLOT_VERSION     1u
+#define FB_SLOT_VALUE_BYTES 41u
+
 /* Frames of the channel. */
 #define FB_FRAME_MESSAGE 1u
 #define FB_FRAME_ACK     2u

@@ -5,14 +5,32 @@
 #include "protocol/space/fold.h"
 #include "protocol/space/store.h"
 
-static fb_shown *shown_at(const fb_node *node, uint32_t link)
-{
-    return &node->spaces->shown[link];
-}
-
 static void touch(fb_node *node, uint32_t link)
 {
     fb_digest_touch(node, FB_DIGEST_SHOWN, link);
+}
+
+static void forget(fb_node *node, uint32_t link)
+{
+    fb_shown *shown = &node->spaces->shown[link];
+    if (shown->owes_answer && shown->answer_w != 0) node->spaces->answering--;
+    fb_digest_cell cell = shown->cell;
+    memset(shown, 0, sizeof *shown);
+    shown->cell = cell;
+    touch(node, link);
+}
+
+/* What is known of a link. Its place in the table may have been another's, which never was shown
+ * anything and so was not taken leave of either. */
+static fb_shown *shown_at(fb_node *node, uint32_t link)
+{
+    fb_shown *shown = &node->spaces->shown[link];
+    uint64_t number = fb_link_at(node, link)->number;
+    if (shown->number != number) {
+        forget(node, link);
+        shown->number = number;
+    }
+    return shown;
 }
 
 static void output(fb_node *node, uint32_t link)
@@ -59,21 +77,18 @@ void fb_space_open_link(fb_node *node, uint32_t link, uint32_t member)
 static void on_down(fb_node *node, uint32_t link, fb_error why)
 {
     (void)why;
-    fb_shown *shown = shown_at(node, link);
-    if (shown->owes_answer && shown->answer_w != 0) node->spaces->answering--;
-    fb_digest_cell cell = shown->cell;
-    memset(shown, 0, sizeof *shown);
-    shown->cell = cell;
-    touch(node, link);
+    forget(node, link);
 }
 
 void fb_space_show_invite(fb_node *node, uint32_t space)
 {
     for (uint32_t link = 0; link < fb_link_capacity(node); link++) {
         const fb_link_info *info = fb_link_at(node, link);
-        fb_shown *shown = shown_at(node, link);
+        fb_shown *shown = &node->spaces->shown[link];
         bool waits = info->state == FB_LINK_OPENING || info->state == FB_LINK_PENDING;
-        if (!waits || info->space != space || !shown->shown) continue;
+        if (!waits || info->space != space || !shown->shown || shown->number != info->number) {
+            continue;
+        }
         shown->owes_proof = true;
         output(node, link);
     }
@@ -273,8 +288,13 @@ void fb_space_answer_durable(fb_node *node)
     if (spaces->answering == 0) return;
     uint64_t durable = fb_w_durable(node);
     for (uint32_t link = 0; link < fb_link_capacity(node) && spaces->answering > 0; link++) {
-        fb_shown *shown = shown_at(node, link);
+        fb_shown *shown = &spaces->shown[link];
         if (!shown->owes_answer || shown->answer_w == 0 || shown->answer_w > durable) continue;
+        const fb_link_info *info = fb_link_at(node, link);
+        if (info->number != shown->number || info->state != FB_LINK_PENDING) {
+            forget(node, link); /* who asked is gone; the place may be somebody else's by now */
+            continue;
+        }
         shown->answer_w = 0;
         spaces->answering--;
         if (fb_link_keep_pending(node, link) != FB_OK) {

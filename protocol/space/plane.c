@@ -130,6 +130,7 @@ static void shown_write(const fb_node *node, uint32_t index, fb_writer *w)
                   (shown->owes_answer ? 4u : 0u) | (shown->owes_standing ? 8u : 0u) |
                   (shown->said_statement ? 16u : 0u) | (shown->read_statement ? 32u : 0u));
     if (flags == 0) return;
+    fb_write_u64(w, shown->number);
     fb_write_u8(w, flags);
     fb_write_id(w, shown->invite);
     fb_write_u64(w, shown->answer_w);

@@ -130,8 +130,11 @@ static void on_members(fb_node *node, fb_request request, fb_span arguments)
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     uint16_t count = 0;
     fb_write_u16(&w, 0);
-    for (uint32_t m = fb_member_first(node, space); m != FB_NONE && count < MEMBERS_LISTED;
-         m = fb_member_next(node, m)) {
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
+        if (count == MEMBERS_LISTED) {
+            fb_request_refuse(node, request, FB_ERR_LIMIT); /* never a part as if it were all */
+            return;
+        }
         fb_write_id(&w, fb_member_id(node, m));
         fb_write_b32(&w, fb_member_key(node, m));
         fb_write_u8(&w, (uint8_t)fb_member_status_of(node, m));

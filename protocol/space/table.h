@@ -106,6 +106,7 @@ typedef struct fb_application {
 
 /* What this end of a link has to show. */
 typedef struct fb_shown {
+    uint64_t number;     /* of the link */
     bool shown;          /* frames may be sent */
     bool owes_proof;     /* joiner: the invite's proof */
     bool owes_answer;    /* inviter: when answer_w is durable */

@@ -2,6 +2,52 @@
 /* Spaces, invites, joining, approval, what links show, applications. */
 #include "tests/unit/space_stand_in.h"
 
+/* Links i and j: a handshake is over, i dialled. */
+static inline void connect(test_net *net, uint32_t i, uint32_t j, uint8_t link_i, uint8_t link_j,
+                           uint8_t hash)
+{
+    for (int side = 0; side < 2; side++) {
+        fb_writer w = arguments();
+        fb_write_u8(&w, side == 0 ? link_i : link_j);
+        fb_write_u8(&w, side == 0);
+        fb_write_b32(&w, key_at(net, side == 0 ? j : i));
+        uint8_t bytes[64];
+        memset(bytes, hash, sizeof bytes);
+        fb_write_bytes(&w, bytes, sizeof bytes);
+        assert_int_equal(answer(net, side == 0 ? i : j, VERB_LINK, &w), FB_OK);
+    }
+}
+
+/* Carries one frame, if there is one. */
+static inline bool carry(test_net *net, uint32_t from, uint32_t to, uint8_t link_from,
+                         uint8_t link_to)
+{
+    const test_reply *reply = test_net_reply(
+        net, test_net_ask(net, from, (fb_verb)VERB_PEEK, 0, fb_span_of(&link_from, 1)));
+    assert_true(reply->done);
+    if (reply->len == 0) return false;
+    uint8_t bytes[4096];
+    bytes[0] = link_to;
+    memcpy(bytes + 1, reply->bytes, reply->len);
+    reply = test_net_reply(
+        net, test_net_ask(net, to, (fb_verb)VERB_FRAME, 0, fb_span_of(bytes, reply->len + 1)));
+    assert_true(reply->done);
+    assert_int_equal(reply->status, FB_OK);
+    return true;
+}
+
+static inline uint32_t carry_all(test_net *net, uint32_t i, uint32_t j, uint8_t link_i,
+                                 uint8_t link_j)
+{
+    uint32_t count = 0;
+    for (;;) {
+        bool there = carry(net, i, j, link_i, link_j);
+        bool back = carry(net, j, i, link_j, link_i);
+        if (!there && !back) return count;
+        count += (uint32_t)there + (uint32_t)back;
+    }
+}
+
 static void a_space_is_created_with_its_root(void **state)
 {
     (void)state;
@@ -189,6 +235,33 @@ static void a_proof_is_good_for_one_handshake_and_one_space(void **state)
     carry_all(net, 2, 0, 1, 1);
     assert_int_equal(of(test_net_node(net, 0))->closed[1], FB_ERR_INVITE);
     assert_int_equal(status_of(net, 0, 2), FB_MEMBER_NONE);
+    test_net_free(net);
+}
+
+/* The link that asked is gone before the request is durable, and a stranger has its place. */
+static void an_answer_is_for_who_asked(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(3, NULL);
+    fb_id space = create(net, 0, "home");
+    uint8_t bytes[FB_INVITE_BYTES_MAX];
+    size_t len = invite(net, 0, space, 1, 0, bytes);
+    join(net, 1, fb_span_of(bytes, len), NULL);
+    test_net_settle(net);
+    connect(net, 1, 0, 0, 0, 1);
+    test_net_pause_store(net, 0, true);
+    assert_true(carry(net, 1, 0, 0, 0));
+    assert_int_equal(status_of(net, 0, 1), FB_MEMBER_PENDING);
+    assert_false(of(test_net_node(net, 0))->shown[0]); /* held back */
+    connect(net, 2, 0, 1, 0, 2);
+    test_net_pause_store(net, 0, false);
+    test_net_settle(net);
+    assert_false(of(test_net_node(net, 0))->shown[0]);
+    assert_false(of(test_net_node(net, 0))->kept[0]);
+    /* Who asked is answered on its next link. */
+    connect(net, 1, 0, 0, 1, 3);
+    assert_int_equal(carry_all(net, 1, 0, 0, 1), 2);
     test_net_free(net);
 }
 
@@ -403,6 +476,7 @@ int main(void)
         cmocka_unit_test(a_node_joins_and_is_approved),
         cmocka_unit_test(a_join_survives_restarts_of_either_side),
         cmocka_unit_test(a_proof_is_good_for_one_handshake_and_one_space),
+        cmocka_unit_test(an_answer_is_for_who_asked),
         cmocka_unit_test(invites_end),
         cmocka_unit_test(a_statement_shown_opens_a_link),
         cmocka_unit_test(nothing_of_a_space_is_on_a_link_of_a_stranger),

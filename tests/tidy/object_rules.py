@@ -59,9 +59,9 @@ def core_state(archive):
 
 
 def planted_bug(archive):
-    """No trace of a planted bug in what ships."""
+    """What ships neither chooses a planted bug nor could."""
     for _, name in sorted(set(_symbols(archive))):
-        if "planted" in name or "mutant" in name.lower():
+        if "planted" in name:
             yield Finding(str(archive), 0, f"symbol {name}")
 
 

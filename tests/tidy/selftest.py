@@ -150,7 +150,7 @@ OBJECTS = {
     object_rules.planted_bug: (
         "int fb_f(int a) { return a; }\n",
         ["extern int fb_planted_bug;\nint fb_f(void) { return fb_planted_bug; }\n",
-         "int fb_mutant_choose(void) { return 1; }\n"]),
+         "int fb_planted_bug;\n"]),
     object_rules.float_instruction: (
         "long fb_f(long a, long b) { return a / b * 3; }\n",
         ["long fb_f(long a) { double b = a; return (long)(b * 3); }\n",

@@ -4,12 +4,19 @@
 file(GLOB_RECURSE FB_SIM_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sim/*.c)
 set(FB_SIM_MAIN ${CMAKE_SOURCE_DIR}/sim/main.c)
 list(REMOVE_ITEM FB_SIM_SOURCES ${FB_SIM_MAIN})
+# The toy node stands in for the core at link time: a program of its own.
+file(GLOB FB_SIM_TOYS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sim/toys/*.c)
+list(REMOVE_ITEM FB_SIM_SOURCES ${FB_SIM_TOYS})
 
 if(FB_SIM_SOURCES)
   add_library(faberio_sim STATIC ${FB_SIM_SOURCES})
   target_link_libraries(faberio_sim PUBLIC faberio_core)
   fb_use_system(faberio_sim)
 
+  if(FB_SIM_TOYS)
+    add_executable(faberio-sim-toys ${FB_SIM_TOYS})
+    fb_program(faberio-sim-toys faberio_sim)
+  endif()
   if(EXISTS ${FB_SIM_MAIN})
     add_executable(faberio-sim ${FB_SIM_MAIN})
     fb_program(faberio-sim faberio_sim)

@@ -23,6 +23,12 @@ foreach(source ${FB_UNIT_TESTS})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 240)
 endforeach()
 
+# The simulator's adversary, tested with a toy node.
+if(TARGET faberio-sim-toys)
+  add_test(NAME sim_toys COMMAND faberio-sim-toys)
+  set_tests_properties(sim_toys PROPERTIES LABELS unit TIMEOUT 240)
+endif()
+
 # Benchmarks are programs to run, not tests: ./dev bench.
 file(GLOB FB_BENCHES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/bench_*.c)
 foreach(source ${FB_BENCHES})

@@ -16,7 +16,7 @@
 static const char usage[] =
     "usage: faberio sim VERB\n"
     "  run [--seed S] [--nodes N] [--events N | --duration T] [--profile P] [--fast]\n"
-    "      [--mutant M] [--timeline] [--verbose]\n"
+    "      [--mutant M] [--only FAULT]... [--timeline] [--verbose]\n"
     "                 one run; S is an integer or 40 hex digits; P: default, calm, dense\n"
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--fast]\n"
     "                 speed without faults\n"
@@ -34,7 +34,7 @@ static int refuse(const char *what, const char *which)
 
 void fb_sim_round_line(fb_sim_world *world)
 {
-    if (world->director->round != 1 && !world->config.verbose) return;
+    if (world->config.quiet || (world->director->round != 1 && !world->config.verbose)) return;
     char faults[1024];
     char operations[128] = "";
     fb_sim_weather_text(world, faults, sizeof faults);
@@ -137,6 +137,13 @@ static int run_main(int argc, char **argv)
             config.events = UINT64_MAX;
         } else if (strcmp(flag, "--profile") == 0) {
             if (!profile_of(value, &config)) return refuse("no profile of this name", value);
+        } else if (strcmp(flag, "--only") == 0) {
+            uint32_t fault = 0;
+            while (fault < FB_SIM_FAULTS && strcmp(value, fb_sim_fault_rows[fault].name) != 0) {
+                fault++;
+            }
+            if (fault == FB_SIM_FAULTS) return refuse("no fault of this name", value);
+            config.only |= UINT64_C(1) << fault;
         } else if (strcmp(flag, "--mutant") == 0) {
             mutant = value;
         } else {

@@ -337,8 +337,7 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
 {
     fb_sim_flow *flow = &c->flows[side];
     if (flow->swallowing || flow->ended || bytes.len == 0) {
-        flow->written += bytes.len;
-        flow->arrived = flow->taken = flow->written;
+        flow->granted -= bytes.len; /* spent, and nothing arrives */
         return;
     }
     fb_sim_path *path = flow_path(world, c, side);
@@ -558,10 +557,8 @@ void fb_sim_network_crashed(fb_sim_world *world, uint32_t node)
             fb_sim_path *path = flow_path(world, c, side);
             uint64_t at = world->now_ns + path->delay_min_ns;
             if (path->half_open) {
-                /* No word: until the peer's own patience ends, or a late reset. */
-                uint64_t entity = path_entity(world, path);
-                at += fb_sim_between(world->seed, FB_SIM_STREAM_HALF_OPEN, entity, path->dials++,
-                                     UINT64_C(5000000000), UINT64_C(60000000000));
+                /* No word, not even when the peer speaks: its own patience has to end. */
+                at += UINT64_C(3600000000000);
                 c->flows[1 - side].swallowing = true;
                 world->fired[FB_SIM_FAULT_HALF_OPEN]++;
             }

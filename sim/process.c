@@ -368,4 +368,8 @@ void fb_sim_at_flush(fb_sim_world *world, uint32_t index)
                            .a = node->incarnation,
                            .b = w,
                            .c = failed ? FB_ERR_STORE_FAILED : FB_OK});
+    if (failed && node->core != NULL && !node->needs_start) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "effects-in-order",
+                        "%s goes on after a write set failed", fb_sim_name(index));
+    }
 }

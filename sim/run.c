@@ -48,7 +48,7 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
     out->sim_ns = world->now_ns;
     out->hash = world->trace.hash;
     memcpy(out->fired, world->fired, sizeof out->fired);
-    if (out->result != FB_SIM_PASS) {
+    if (out->result != FB_SIM_PASS && !config->quiet) {
         fprintf(stderr, "FAIL %s %s at event %llu, t=%llu.%03llu s, round %llu: %s\n",
                 fb_sim_result_name(out->result), out->check, (unsigned long long)out->events,
                 (unsigned long long)(world->now_ns / UINT64_C(1000000000)),

@@ -175,6 +175,9 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
     for (uint32_t fault = 0; fault < FB_SIM_FAULTS; fault++) {
         weather->on[fault] = !calm && fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, fault, round,
                                                     16) < fb_sim_fault_rows[fault].share_of_16;
+        if (world->config.only != 0) {
+            weather->on[fault] = (world->config.only >> fault & 1) != 0;
+        }
         if (is_byzantine(fault) && !fb_sim_byzantine_possible(world)) weather->on[fault] = false;
         if (!weather->on[fault]) continue;
         dice d = {world->seed, fault, round << 20};
@@ -614,7 +617,7 @@ void fb_sim_weather_clear(fb_sim_world *world)
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         world->nodes[i].paused_until_ns = 0;
         world->nodes[i].crash_in = FB_SIM_NO_CRASH;
-        clock_mend(world, i);
+        if (world->config.faults) clock_mend(world, i);
     }
     disks_renew(world);
     paths_renew(world);

@@ -127,6 +127,8 @@ void fb_sim_violated(fb_sim_world *world, fb_sim_result result, const char *chec
 void fb_sim_schedule(fb_sim_world *world, uint64_t at_ns, uint32_t node, fb_sim_kind kind,
                      uint32_t ref, uint32_t stamp)
 {
+    /* What is late already happens now. */
+    at_ns = fb_max_u64(at_ns, world->now_ns);
     fb_sim_queue_push(&world->queue, at_ns, node + 1, kind, ref, stamp);
 }
 

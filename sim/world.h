@@ -67,6 +67,8 @@ struct fb_sim_config {
     bool checks;
     bool timeline;
     bool verbose;
+    bool quiet;    /* nothing on standard error */
+    uint64_t only; /* faults that are on in every round, as a bit set; 0: the swarm draws */
     uint32_t carriers_of_16; /* share of pairs that an external carrier joins */
     fb_sizes sizes;
     uint32_t store_items;

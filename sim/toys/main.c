@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests the adversary: for each defect of the toy node there is a fault without which it passes and
+ * with which it is found. Without a defect it passes under all of these faults. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/run.h"
+#include "sim/toys/toy.h"
+
+#define SEEDS  4u
+#define EVENTS 12000u
+
+typedef struct toy_case {
+    const char *name;
+    fb_toy_defect defect;
+    uint64_t faults; /* under which it is found */
+} toy_case;
+
+#define FAULT(id) (UINT64_C(1) << FB_SIM_FAULT_##id)
+
+static const toy_case cases[] = {
+    {"no checksum", FB_TOY_NO_CHECKSUM, FAULT(CORRUPT)},
+    {"whole messages", FB_TOY_WHOLE_MESSAGES, FAULT(SEGMENT)},
+    {"no redial", FB_TOY_NO_REDIAL, FAULT(CUT)},
+    {"no redial", FB_TOY_NO_REDIAL, FAULT(CRASH)},
+    {"no patience", FB_TOY_NO_PATIENCE, FAULT(HALF_OPEN) | FAULT(CRASH)},
+    {"sends once", FB_TOY_SENDS_ONCE, FAULT(CUT)},
+    {"replies early", FB_TOY_REPLIES_EARLY, 0},
+    {"numbers by the clock", FB_TOY_FORGETS_COUNTER, FAULT(CLOCK_STEP)},
+    {"never restarts", FB_TOY_NEVER_RESTARTS, FAULT(WRITE_FAIL)},
+};
+
+static const uint64_t faults[] = {
+    FAULT(DELAY),
+    FAULT(RATE),
+    FAULT(SEGMENT),
+    FAULT(CORRUPT),
+    FAULT(TRUNCATE),
+    FAULT(CUT),
+    FAULT(SPLIT),
+    FAULT(ISOLATE),
+    FAULT(ONEWAY),
+    FAULT(FLAP),
+    FAULT(CRASH),
+    FAULT(PAUSE),
+    FAULT(ROLLBACK),
+    FAULT(WRITE_FAIL),
+    FAULT(READ_LATE),
+    FAULT(DRIFT),
+    FAULT(CLOCK_STEP),
+    FAULT(SUSPEND),
+    FAULT(CRASH) | FAULT(LOSE_UNSYNCED),
+    FAULT(HALF_OPEN) | FAULT(CRASH),
+    FAULT(RING),
+    FAULT(BRIDGE),
+    FAULT(NONTRANSITIVE),
+};
+
+/* How many of the first seeds fail; with `enough`, no more are tried after so many failures. */
+static unsigned failures(fb_toy_defect defect, uint64_t only, uint64_t seeds, unsigned enough)
+{
+    unsigned failed = 0;
+    const char *loud = getenv("FB_TOYS_LOUD");
+    fb_toy_defect_now = defect;
+    for (uint64_t seed = 1; seed <= seeds && failed < enough; seed++) {
+        fb_sim_config config = fb_sim_config_default();
+        config.seed = (fb_seed){seed, 0};
+        config.events = EVENTS;
+        config.faults = only != 0;
+        config.only = only;
+        config.quiet = loud == NULL;
+        config.carriers_of_16 = 0;
+        fb_sim_verdict verdict;
+        if (!fb_sim_run(&config, &verdict)) fb_sim_fail_resource("memory of this machine");
+        failed += verdict.result != FB_SIM_PASS;
+    }
+    return failed;
+}
+
+int main(void)
+{
+    unsigned wrong = 0;
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        unsigned failed = failures(FB_TOY_SOUND, faults[i], SEEDS, SEEDS);
+        if (failed == 0) continue;
+        wrong++;
+        printf("sound toy: %u of %u seeds fail under fault set %zu\n", failed, SEEDS, i);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const toy_case *c = &cases[i];
+        unsigned without = failures(c->defect, 0, SEEDS, SEEDS);
+        unsigned with = c->faults == 0 ? without : failures(c->defect, c->faults, 8 * SEEDS, 1);
+        bool right = with != 0 && (c->faults == 0 || without == 0);
+        printf("%-22s in good weather %u of %u seeds fail, under its fault it is %sfound%s\n",
+               c->name, without, SEEDS, with != 0 ? "" : "not ", right ? "" : "   <- wrong");
+        wrong += !right;
+    }
+    return wrong == 0 ? 0 : 1;
+}

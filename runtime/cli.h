@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every command gets: its arguments and the settings that apply. */
+#ifndef FB_RUNTIME_CLI_H
+#define FB_RUNTIME_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/exit.h"
+#include "runtime/settings.h"
+
+#define FB_CLI_OPTIONS_MAX   16
+#define FB_CLI_ARGUMENTS_MAX 512
+
+typedef struct fb_cli fb_cli;
+
+/* A command: one row of the table in main.c. */
+typedef struct fb_command {
+    const char *name;      /* one or two words, e.g. "space create" */
+    const char *arguments; /* as in its usage line; "..." at the end: any number more */
+    const char *summary;   /* one line */
+    const char *options;   /* names after two hyphens, blank between; "=" behind those with value */
+    const char *help;      /* further lines of `faberio help NAME`, or NULL */
+    int arguments_min;
+    int arguments_max; /* -1: any number */
+    fb_exit (*run)(fb_cli *cli);
+    /* Instead of run, for commands that read their whole command line themselves. */
+    int (*raw)(int argc, char **argv);
+} fb_command;
+
+struct fb_cli {
+    const fb_command *command;
+    int argc;
+    const char *argv[FB_CLI_ARGUMENTS_MAX]; /* positional ones */
+    struct {
+        const char *name;
+        const char *value; /* NULL for an option without one */
+    } options[FB_CLI_OPTIONS_MAX];
+    size_t option_count;
+    bool json;
+    fb_settings settings;
+};
+
+/* The value of an option that was given, "" for one without value, else NULL. */
+const char *fb_cli_option(const fb_cli *cli, const char *name);
+
+/* Prints "faberio COMMAND: MESSAGE" and how to get help; returns FB_EXIT_USAGE. */
+fb_exit fb_cli_usage(const fb_cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Prints "faberio: MESSAGE" on standard error and returns `code`. */
+fb_exit fb_cli_fail(fb_exit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A whole decimal number within 0..max; false when the text is anything else. */
+bool fb_cli_number(const char *text, unsigned long long max, unsigned long long *out);
+
+/* Seconds from "90", "90s", "15m", "2h" or "7d". */
+bool fb_cli_duration(const char *text, unsigned long long *seconds);
+
+/* Parses what follows the command's name. False after it said why. */
+bool fb_cli_parse(fb_cli *cli, const fb_command *command, int argc, char **argv);
+
+#endif

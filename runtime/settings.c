@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/settings.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *variable;
+    const char *fallback;
+} rows[FB_SETTINGS] = {
+    [FB_SET_HOME] = {"home", "FABERIO_HOME", ""},
+    [FB_SET_LISTEN] = {"listen", "FABERIO_LISTEN", ":7700"},
+    [FB_SET_ADVERTISE] = {"advertise", "FABERIO_ADVERTISE", ""},
+    [FB_SET_API] = {"api", "FABERIO_API", ""},
+    [FB_SET_STORE] = {"store", "FABERIO_STORE", "local"},
+    [FB_SET_LOG_FORMAT] = {"log-format", "FABERIO_LOG_FORMAT", "text"},
+};
+
+const char *fb_setting_name(fb_setting setting)
+{
+    return rows[setting].name;
+}
+
+static bool set(fb_settings *s, fb_setting which, const char *value, const char *origin)
+{
+    fb_setting_value *v = &s->values[which];
+    if (strlen(value) >= sizeof v->text) return false;
+    snprintf(v->text, sizeof v->text, "%s", value);
+    snprintf(v->origin, sizeof v->origin, "%s", origin);
+    return true;
+}
+
+/* Where XDG says, else under HOME, else the system's. */
+static void default_path(char *out, size_t len, const char *xdg, const char *under_home,
+                         const char *leaf, const char *system)
+{
+    const char *base = getenv(xdg), *home = getenv("HOME");
+    if (base != NULL && base[0] == '/') {
+        snprintf(out, len, "%s/%s", base, leaf);
+    } else if (home != NULL && home[0] == '/') {
+        snprintf(out, len, "%s/%s/%s", home, under_home, leaf);
+    } else {
+        snprintf(out, len, "%s", system);
+    }
+}
+
+typedef struct reading {
+    fb_settings *settings;
+    char wrong[160];
+} reading;
+
+static int file_line(void *user, const char *section, const char *name, const char *value)
+{
+    reading *r = user;
+    if (section[0] != 0 && strcmp(section, "node") != 0) {
+        snprintf(r->wrong, sizeof r->wrong, "no section [%.60s]; settings stand at the top",
+                 section);
+        return 0;
+    }
+    for (int i = 0; i < FB_SETTINGS; i++) {
+        if (strcmp(rows[i].name, name) != 0) continue;
+        if (!set(r->settings, (fb_setting)i, value, r->settings->file)) {
+            snprintf(r->wrong, sizeof r->wrong, "the value of %s is too long", name);
+            return 0;
+        }
+        return 1;
+    }
+    snprintf(r->wrong, sizeof r->wrong, "no setting is called %.60s", name);
+    return 0;
+}
+
+static bool read_file(fb_settings *s, bool asked_for, char *why, size_t why_len)
+{
+    reading r = {s, ""};
+    FILE *file = fopen(s->file, "re");
+    if (file == NULL) {
+        if (errno == ENOENT && !asked_for) return true;
+        snprintf(why, why_len, "%s: %s", s->file, strerror(errno));
+        return false;
+    }
+    int line = ini_parse_file(file, file_line, &r);
+    fclose(file);
+    if (line != 0) {
+        snprintf(why, why_len, "%s:%d: %s", s->file, line,
+                 r.wrong[0] != 0 ? r.wrong : "not a line of the form NAME = VALUE");
+        return false;
+    }
+    return true;
+}
+
+bool fb_settings_load(fb_settings *s, const char *(*flag)(const void *user, const char *name),
+                      const void *user, char *why, size_t why_len)
+{
+    memset(s, 0, sizeof *s);
+    char home[512];
+    default_path(home, sizeof home, "XDG_STATE_HOME", ".local/state", "faberio",
+                 "/var/lib/faberio");
+    for (int i = 0; i < FB_SETTINGS; i++) set(s, (fb_setting)i, rows[i].fallback, "default");
+    set(s, FB_SET_HOME, home, "default");
+
+    const char *config = flag(user, "config");
+    if (config == NULL) config = getenv("FABERIO_CONFIG");
+    if (config != NULL) {
+        snprintf(s->file, sizeof s->file, "%s", config);
+    } else {
+        default_path(s->file, sizeof s->file, "XDG_CONFIG_HOME", ".config", "faberio/faberio.conf",
+                     "/etc/faberio/faberio.conf");
+    }
+    if (!read_file(s, config != NULL, why, why_len)) return false;
+    for (int i = 0; i < FB_SETTINGS; i++) {
+        const char *given = getenv(rows[i].variable);
+        if (given != NULL && !set(s, (fb_setting)i, given, rows[i].variable)) {
+            snprintf(why, why_len, "%s is too long", rows[i].variable);
+            return false;
+        }
+        given = flag(user, rows[i].name);
+        char origin[64];
+        snprintf(origin, sizeof origin, "flag --%s", rows[i].name);
+        if (given != NULL && !set(s, (fb_setting)i, given, origin)) {
+            snprintf(why, why_len, "--%s is too long", rows[i].name);
+            return false;
+        }
+    }
+    return true;
+}

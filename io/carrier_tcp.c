@@ -561,7 +561,15 @@ fb_status fb_carrier_listen(fb_carrier *carrier, const char *text, char *bound, 
     struct addrinfo *found = NULL;
     int rc = getaddrinfo(address.host[0] != 0 ? address.host : NULL, address.port, &hints, &found);
     if (rc != 0) return refused(why, why_len, text, gai_strerror(rc));
-    int fd = listen_socket(found);
+    /* For any address one IPv6 socket serves both families, where the system has IPv6. */
+    int fd = -1;
+    for (struct addrinfo *at = found; at != NULL && fd < 0 && address.host[0] == 0;
+         at = at->ai_next) {
+        if (at->ai_family == AF_INET6) fd = listen_socket(at);
+    }
+    for (struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next) {
+        fd = listen_socket(at);
+    }
     int error = errno;
     freeaddrinfo(found);
     if (fd < 0) return refused(why, why_len, text, strerror(error));

@@ -49,6 +49,7 @@ struct fb_loop {
     deferred *later, **later_end;
 
     bool started;         /* between START and NEED_START */
+    bool running;         /* ... and loaded; told once */
     uint64_t incarnation; /* of the last START */
     uint64_t beginning;   /* fb_lmdb_begin was called with it; 0: not under way */
     uint64_t starts;
@@ -201,6 +202,7 @@ static void incarnation_start(fb_loop *loop)
 static void incarnation_ended(fb_loop *loop, fb_error why)
 {
     loop->started = false;
+    loop->running = false;
     loop->last_end = why;
     fb_carrier_hold(loop->carrier, true);
     fb_carrier_drop_links(loop->carrier);
@@ -321,6 +323,11 @@ static size_t step_one(fb_loop *loop, fb_event event)
         effect_carry_out(loop, effect);
     }
     loop->stepping = false;
+    if (loop->started && !loop->running && fb_node_is_running(loop->node)) {
+        loop->running = true;
+        tell(loop, (fb_loop_event){.what = FB_LOOP_RUNNING, .incarnation = loop->incarnation}, "",
+             0);
+    }
     return taken;
 }
 
@@ -591,6 +598,7 @@ static void loop_end(fb_loop *loop)
     if (loop->closing) return;
     loop->closing = true;
     loop->started = false;
+    requests_sweep(loop);
     uv_timer_stop(&loop->restart);
     uv_timer_stop(&loop->deadline);
     if (loop->carrier != NULL) {

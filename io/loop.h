@@ -26,6 +26,7 @@ typedef void (*fb_loop_reply)(void *user, fb_error error, bool more, fb_span ans
 
 typedef enum fb_loop_happening {
     FB_LOOP_STARTED, /* START was delivered; incarnation */
+    FB_LOOP_RUNNING, /* the node has read its store and answers */
     FB_LOOP_ENDED,   /* the incarnation ended; error, detail says why */
     FB_LOOP_LOG,     /* a log line of the core; level, detail */
     FB_LOOP_OPENED,  /* somebody connected; link, detail is the remote host */

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listening, and libmicrohttpd as one more thing that the loop waits for. */
+#include "runtime/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io/address.h"
+#include "protocol/base/assert.h"
+#include "runtime/api_internal.h"
+#include "runtime/exchange.h"
+
+static void turn(fb_api_listener *l)
+{
+    if (l->daemon == NULL) return;
+    MHD_run(l->daemon);
+    MHD_UNSIGNED_LONG_LONG ms = 0;
+    if (MHD_get_timeout(l->daemon, &ms) == MHD_YES) {
+        uv_timer_start(&l->timer, fb_api_timer_due, ms, 0);
+    } else {
+        uv_timer_stop(&l->timer);
+    }
+}
+
+void fb_api_timer_due(uv_timer_t *timer)
+{
+    turn(timer->data);
+}
+
+static void readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    turn(poll->data);
+}
+
+/* Paths and query arguments are split before they are decoded, by ourselves. */
+static size_t no_unescape(void *user, struct MHD_Connection *connection, char *string)
+{
+    (void)user;
+    (void)connection;
+    return strlen(string);
+}
+
+static bool listener_open(fb_api *api, fb_api_listener *l, int fd, bool port)
+{
+    l->api = api;
+    l->port = port;
+    l->fd = fd;
+    l->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL, fb_api_handle, l,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, FB_API_CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, FB_API_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, fb_api_completed,
+        l, MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, NULL, MHD_OPTION_END);
+    if (l->daemon == NULL) return false;
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    FB_ASSERT(info != NULL);
+    uv_poll_init(api->options.uv, &l->poll, info->epoll_fd);
+    uv_timer_init(api->options.uv, &l->timer);
+    l->poll.data = l->timer.data = l;
+    api->handles += 2;
+    uv_poll_start(&l->poll, UV_READABLE, readable);
+    turn(l);
+    return true;
+}
+
+/* Only loopback: beyond it the API would need more than a token. */
+static int port_socket(const char *text, char *bound, size_t bound_len, char *why, size_t why_len)
+{
+    fb_address address;
+    fb_sockaddr at;
+    if (fb_address_parse(fb_span_text(text), &address) != FB_OK) {
+        snprintf(why, why_len, "api: %s is not HOST:PORT", text);
+        return -1;
+    }
+    if (strcmp(address.host, "localhost") == 0) snprintf(address.host, 16, "127.0.0.1");
+    if (!fb_address_numeric(&address, &at) || !fb_sockaddr_is_loopback(&at)) {
+        snprintf(why, why_len, "api: %s is not on loopback", text);
+        return -1;
+    }
+    int fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int on = 1;
+    socklen_t len = sizeof at;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        bind(fd, &at.any, fb_sockaddr_len(&at)) != 0 || listen(fd, 64) != 0 ||
+        getsockname(fd, &at.any, &len) != 0) {
+        snprintf(why, why_len, "api: cannot listen on %s: %s", text, strerror(errno));
+        if (fd >= 0) close(fd);
+        return -1;
+    }
+    fb_sockaddr_text(&at, bound, bound_len);
+    return fd;
+}
+
+bool fb_api_open(const fb_api_options *options, fb_api **out, char *bound, size_t bound_len,
+                 char *why, size_t why_len)
+{
+    *out = NULL;
+    bound[0] = 0;
+    fb_api *api = calloc(1, sizeof *api);
+    FB_ASSERT(api != NULL);
+    api->options = *options;
+    if (fb_home_token(options->node->home, api->token, why, why_len) != FB_OK) {
+        free(api);
+        return false;
+    }
+    int port = -1;
+    if (options->port[0] != 0) {
+        port = port_socket(options->port, bound, bound_len, why, why_len);
+        if (port < 0) {
+            free(api);
+            return false;
+        }
+    }
+    int fd = fb_home_socket(options->node->home, "api.sock", 64);
+    bool ok = fd >= 0 && listener_open(api, &api->listeners[0], fd, false);
+    if (!ok) snprintf(why, why_len, "api.sock: %s", strerror(errno));
+    if (ok && port >= 0) {
+        ok = listener_open(api, &api->listeners[1], port, true);
+        if (!ok) snprintf(why, why_len, "api: the listener does not start");
+    }
+    *out = api;
+    return ok;
+}
+
+const fb_api_options *fb_api_options_of(const fb_api *api)
+{
+    return &api->options;
+}
+
+void fb_api_quiesce(fb_api *api)
+{
+    api->quiesced = true;
+    for (int i = 0; i < FB_API_LISTENERS; i++) {
+        fb_api_listener *l = &api->listeners[i];
+        if (l->daemon != NULL) MHD_quiesce_daemon(l->daemon);
+    }
+    for (fb_exchange *x = api->exchanges; x != NULL; x = x->next) {
+        if (!x->streaming) continue;
+        x->stream_over = true;
+        fb_exchange_stream_more(x);
+    }
+}
+
+static void listener_closed(uv_handle_t *handle)
+{
+    fb_api_listener *l = handle->data;
+    fb_api *api = l->api;
+    if (--api->handles > 0) return;
+    void (*closed)(void *user) = api->closed;
+    void *user = api->closed_user;
+    free(api);
+    closed(user);
+}
+
+void fb_api_close(fb_api *api, void (*closed)(void *user), void *user)
+{
+    api->closed = closed;
+    api->closed_user = user;
+    api->quiesced = true;
+    for (fb_exchange *x = api->exchanges; x != NULL; x = x->next) {
+        if (x->streaming) {
+            x->stream_over = true;
+            fb_exchange_stream_more(x);
+        } else if (x->suspended) {
+            fb_exchange_fail(x, FB_ERR_AGAIN, "the node stops");
+        }
+    }
+    char path[FB_HOME_PATH_MAX];
+    fb_home_file(api->options.node->home, "api.sock", path);
+    if (api->listeners[0].daemon != NULL) unlink(path);
+    api->handles++;
+    for (int i = 0; i < FB_API_LISTENERS; i++) {
+        fb_api_listener *l = &api->listeners[i];
+        if (l->daemon == NULL) continue;
+        /* What is ready leaves now: a turn resumes, the next ones write. */
+        for (int turns = 0; turns < 4; turns++) MHD_run(l->daemon);
+        uv_close((uv_handle_t *)&l->poll, listener_closed);
+        uv_close((uv_handle_t *)&l->timer, listener_closed);
+        MHD_stop_daemon(l->daemon);
+        l->daemon = NULL;
+        close(l->fd);
+    }
+    api->last.data = &api->listeners[0];
+    api->listeners[0].api = api;
+    uv_timer_init(api->options.uv, &api->last);
+    uv_close((uv_handle_t *)&api->last, listener_closed);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP API (command contract, section 6) on <home>/api.sock and, when asked, a loopback port.
+ * libmicrohttpd runs without threads: its epoll descriptor is one more thing the loop waits for. */
+#ifndef FB_RUNTIME_API_H
+#define FB_RUNTIME_API_H
+
+#include "io/loop.h"
+#include "runtime/home.h"
+
+#define FB_API_BODY_MAX        (1u << 20)
+#define FB_API_CONNECTIONS_MAX 128u
+#define FB_API_IDLE_S          60u
+
+typedef struct fb_api fb_api;
+
+/* What does not change while a node runs. */
+typedef struct fb_api_node {
+    const fb_home *home;
+    const fb_home_keys *keys;
+    const char *version;
+    char listen[64];     /* in use, empty for none */
+    char advertise[160]; /* what invites name unless told otherwise; may be empty */
+    uint64_t started_mono_ns;
+    int64_t started_wall_us;
+} fb_api_node;
+
+typedef struct fb_api_options {
+    uv_loop_t *uv;
+    fb_loop *loop;
+    const fb_api_node *node;
+    const char *port; /* HOST:PORT of loopback, or empty */
+} fb_api_options;
+
+/* bound gets the port's address in use. False with a sentence in why. */
+bool fb_api_open(const fb_api_options *options, fb_api **out, char *bound, size_t bound_len,
+                 char *why, size_t why_len);
+
+/* No new connections; streams end; exchanges under way go on. */
+void fb_api_quiesce(fb_api *api);
+
+/* Whoever still waits is told to try again; then everything is closed. `closed` is called from the
+ * loop. */
+void fb_api_close(fb_api *api, void (*closed)(void *user), void *user);
+
+const fb_api_options *fb_api_options_of(const fb_api *api);
+
+#endif

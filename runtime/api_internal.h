@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by api.c (listening) and exchange.c (requests). */
+#ifndef FB_RUNTIME_API_INTERNAL_H
+#define FB_RUNTIME_API_INTERNAL_H
+
+#include <errno.h>
+#include <microhttpd.h>
+
+#include "runtime/api.h"
+#include "runtime/exchange.h"
+
+#define FB_API_LISTENERS 2
+
+typedef struct fb_api_listener {
+    fb_api *api;
+    struct MHD_Daemon *daemon;
+    int fd;
+    bool port;
+    uv_poll_t poll;
+    uv_timer_t timer;
+} fb_api_listener;
+
+struct fb_api {
+    fb_api_options options;
+    char token[65];
+    fb_api_listener listeners[FB_API_LISTENERS];
+    fb_exchange *exchanges;
+    bool quiesced;
+    uint32_t handles;
+    uv_timer_t last; /* so that `closed` comes from the loop in every case */
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+void fb_api_timer_due(uv_timer_t *timer);
+
+/* libmicrohttpd's entrance and exit for each request. */
+enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_len, void **exchange);
+void fb_api_completed(void *user, struct MHD_Connection *connection, void **exchange,
+                      enum MHD_RequestTerminationCode code);
+
+#endif

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handlers about records and their changes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "protocol/base/cursor.h"
+#include "protocol/base/hex.h"
+#include "protocol/base/limits.h"
+#include "protocol/base/uuid.h"
+#include "runtime/handlers.h"
+#include "runtime/request_codec.h"
+
+enum { CONDITION_NONE = 0, CONDITION_MATCH = 1, CONDITION_ABSENT = 2 };
+enum { MODE_REPLACE = 1, MODE_CHANGE = 2 };
+
+static void malformed(fb_exchange *x)
+{
+    fb_text_clear(&x->out);
+    fb_exchange_fail(x, FB_ERR_EVENT_MALFORMED, "the node's answer");
+}
+
+/* If-Match: "ETAG", If-None-Match: *. */
+static bool condition_read(fb_exchange *x, uint8_t *condition, fb_id *etag)
+{
+    const char *match = fb_exchange_header(x, "If-Match");
+    const char *none = fb_exchange_header(x, "If-None-Match");
+    *condition = CONDITION_NONE;
+    memset(etag, 0, sizeof *etag);
+    if (match != NULL && none != NULL) {
+        fb_exchange_fail(x, FB_ERR_ARGUMENT, "If-Match and If-None-Match exclude each other");
+        return false;
+    }
+    if (none != NULL) {
+        *condition = CONDITION_ABSENT;
+        if (strcmp(none, "*") == 0) return true;
+        fb_exchange_fail(x, FB_ERR_ARGUMENT, "If-None-Match: only * is understood");
+        return false;
+    }
+    if (match == NULL) return true;
+    *condition = CONDITION_MATCH;
+    size_t len = strlen(match);
+    if (len == 34 && match[0] == '"' && match[33] == '"' &&
+        fb_hex_parse(fb_span_of(match + 1, 32), etag->b, sizeof etag->b)) {
+        return true;
+    }
+    fb_exchange_fail(x, FB_ERR_ARGUMENT, "If-Match: one etag in double quotes is expected");
+    return false;
+}
+
+/* The id in args[2]; `new` gives zeros where that is allowed. */
+static bool record_id(fb_exchange *x, const char *text, bool may_be_new)
+{
+    memset(&x->record, 0, sizeof x->record);
+    if (may_be_new && strcmp(text, "new") == 0) return true;
+    if (fb_uuid_parse_v7(fb_span_text(text), &x->record)) return true;
+    fb_exchange_fail(x, FB_ERR_BAD_UUID,
+                     may_be_new ? "id: a UUID of version 7 in lowercase, or new"
+                                : "id: a UUID of version 7 in lowercase");
+    return false;
+}
+
+/* Room for arguments that may be large. */
+static fb_writer room_take(fb_exchange *x)
+{
+    fb_text_clear(&x->scratch);
+    char *room = calloc(1, FB_ARGUMENT_BYTES_MAX);
+    if (room == NULL) return fb_writer_of(NULL, 0);
+    x->scratch.p = (free(x->scratch.p), room);
+    x->scratch.cap = FB_ARGUMENT_BYTES_MAX;
+    return fb_writer_of(room, FB_ARGUMENT_BYTES_MAX);
+}
+
+static void room_give(fb_exchange *x)
+{
+    fb_text_free(&x->scratch);
+}
+
+/* One field of a PUT, a PATCH or a batch; false after it answered. */
+static bool field_write(fb_exchange *x, fb_writer *w, const fb_json_member_in *member,
+                        const json_t *value)
+{
+    bool unset = false;
+    char name[FB_FIELD_NAME_BYTES_MAX + 1], detail[FB_FIELD_NAME_BYTES_MAX + 96];
+    snprintf(name, sizeof name, "%s", fb_text_string(&member->name));
+    if (member->name.len == 0 || member->name.len > FB_FIELD_NAME_BYTES_MAX) {
+        snprintf(detail, sizeof detail, "field %.40s...: its name must have 1 to %u bytes", name,
+                 FB_FIELD_NAME_BYTES_MAX);
+        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
+        return false;
+    }
+    if (json_is_object(value) && json_object_size(value) == 1) {
+        const char *key = json_object_iter_key(json_object_iter((json_t *)(uintptr_t)value));
+        if (strcmp(key, "$unset") == 0 && json_is_true(json_object_get(value, key))) {
+            unset = true;
+        } else if (key[0] == '$') {
+            snprintf(detail, sizeof detail, "field %s: %.40s is not built in this version", name,
+                     key);
+            fb_exchange_fail(x, FB_ERR_UNSUPPORTED, detail);
+            return false;
+        }
+    }
+    if (member->value.len > FB_FIELD_VALUE_BYTES_MAX) {
+        snprintf(detail, sizeof detail, "field %s: its value must have at most %u bytes", name,
+                 FB_FIELD_VALUE_BYTES_MAX);
+        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
+        return false;
+    }
+    fb_write_span16(w, fb_span_of(member->name.p, member->name.len));
+    fb_write_u8(w, unset ? 2 : 1);
+    fb_write_span32(w, unset ? (fb_span){NULL, 0} : fb_span_of(member->value.p, member->value.len));
+    return true;
+}
+
+static bool fields_write(fb_exchange *x, fb_writer *w, const fb_json_object_in *body)
+{
+    if (body->count > FB_RECORD_FIELDS_MAX) {
+        char detail[64];
+        snprintf(detail, sizeof detail, "at most %u fields a record", FB_RECORD_FIELDS_MAX);
+        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
+        return false;
+    }
+    fb_write_u16(w, (uint16_t)body->count);
+    for (size_t i = 0; i < body->count; i++) {
+        const json_t *value = json_object_get(body->tree, fb_text_string(&body->members[i].name));
+        if (!field_write(x, w, &body->members[i], value)) return false;
+    }
+    return true;
+}
+
+/* Writing one record: put, then read, so that the answer is the whole record. */
+
+static void etag_show(fb_exchange *x, const fb_id *etag)
+{
+    char digits[33] = "";
+    fb_hex_format(etag->b, sizeof etag->b, digits);
+    snprintf(x->etag_header, sizeof x->etag_header, "\"%s\"", digits);
+}
+
+static void got(fb_exchange *x, fb_error error, fb_span answer)
+{
+    if (error != FB_OK) {
+        fb_exchange_fail(x, error, NULL);
+        return;
+    }
+    fb_reader r = fb_reader_of(answer);
+    fb_reader head = r;
+    fb_read_id(&head);
+    fb_id etag = fb_read_id(&head);
+    if (!fb_json_record(&x->out, &r) || !fb_reader_done(&r)) {
+        malformed(x);
+        return;
+    }
+    if (x->etag_header[0] == 0) etag_show(x, &etag);
+    fb_exchange_answer(x, x->created ? 201 : 200);
+}
+
+static void get(fb_exchange *x)
+{
+    uint8_t room[16 + 3 + FB_COLLECTION_NAME_BYTES_MAX + 16];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_collection_write(&w, x->args[1]);
+    fb_write_id(&w, x->record);
+    if (w.failed) {
+        fb_exchange_fail(x, FB_ERR_LIMIT, "collection: its name is too long");
+        return;
+    }
+    fb_exchange_ask(x, FB_VERB_RECORD_GET, x->principal, fb_writer_span(&w), got);
+}
+
+static void put_done(fb_exchange *x, fb_error error, fb_span answer)
+{
+    room_give(x);
+    if (error != FB_OK) {
+        fb_exchange_fail(x, error, NULL);
+        return;
+    }
+    fb_reader r = fb_reader_of(answer);
+    x->record = fb_read_id(&r);
+    x->created = fb_read_u8(&r) == 1;
+    fb_id etag = fb_read_id(&r);
+    if (!fb_reader_done(&r)) {
+        malformed(x);
+        return;
+    }
+    etag_show(x, &etag);
+    char id[FB_UUID_TEXT_LEN + 1] = "";
+    fb_uuid_format(x->record, id);
+    if (x->created) snprintf(x->location, sizeof x->location, "%s", id);
+    get(x);
+}
+
+static void put_in_space(fb_exchange *x)
+{
+    uint8_t condition;
+    fb_id etag;
+    fb_json_object_in body;
+    if (!record_id(x, x->args[2], true) || !condition_read(x, &condition, &etag)) return;
+    if (!fb_exchange_body(x, &body)) return;
+    fb_writer w = room_take(x);
+    fb_write_id(&w, x->space);
+    fb_collection_write(&w, x->args[1]);
+    fb_write_id(&w, x->record);
+    fb_write_u8(&w, strcmp(x->method, "PUT") == 0 ? MODE_REPLACE : MODE_CHANGE);
+    fb_write_u8(&w, condition);
+    fb_write_id(&w, etag);
+    if (!fields_write(x, &w, &body)) {
+        /* answered */
+    } else if (w.failed) {
+        fb_exchange_fail(x, FB_ERR_TOO_LARGE, NULL);
+    } else {
+        fb_exchange_ask(x, FB_VERB_RECORD_PUT, x->principal, fb_writer_span(&w), put_done);
+    }
+    fb_json_object_free(&body);
+}
+
+void fb_put_record(fb_exchange *x)
+{
+    fb_exchange_with_space(x, put_in_space);
+}
+
+void fb_patch_record(fb_exchange *x)
+{
+    fb_exchange_with_space(x, put_in_space);
+}
+
+static void get_in_space(fb_exchange *x)
+{
+    if (record_id(x, x->args[2], false)) get(x);
+}
+
+void fb_get_record(fb_exchange *x)
+{
+    fb_exchange_with_space(x, get_in_space);
+}
+
+static void deleted(fb_exchange *x, fb_error error, fb_span answer)
+{
+    (void)answer;
+    if (error != FB_OK) {
+        fb_exchange_fail(x, error, NULL);
+        return;
+    }
+    fb_json_open(&x->out, NULL, '{');
+    fb_json_uuid(&x->out, "id", x->record);
+    fb_json_bool(&x->out, "deleted", true);
+    fb_json_close(&x->out, '}');
+    fb_exchange_answer(x, 200);
+}
+
+static void delete_in_space(fb_exchange *x)
+{
+    uint8_t condition;
+    fb_id etag;
+    if (!record_id(x, x->args[2], false) || !condition_read(x, &condition, &etag)) return;
+    uint8_t room[16 + 3 + FB_COLLECTION_NAME_BYTES_MAX + 33];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_collection_write(&w, x->args[1]);
+    fb_write_id(&w, x->record);
+    fb_write_u8(&w, condition);
+    fb_write_id(&w, etag);
+    if (w.failed) {
+        fb_exchange_fail(x, FB_ERR_LIMIT, "collection: its name is too long");
+        return;
+    }
+    fb_exchange_ask(x, FB_VERB_RECORD_DELETE, x->principal, fb_writer_span(&w), deleted);
+}
+
+void fb_delete_record(fb_exchange *x)
+{
+    fb_exchange_with_space(x, delete_in_space);
+}
+
+/* Lists. */
+
+static void listed(fb_exchange *x, fb_error error, fb_span answer)
+{
+    if (error != FB_OK) {
+        fb_exchange_fail(x, error, NULL);
+        return;
+    }
+    fb_reader r = fb_reader_of(answer);
+    bool whole = fb_read_u8(&r) == 1;
+    uint16_t count = fb_read_u16(&r);
+    fb_id last = {{0}};
+    fb_json_open(&x->out, NULL, '{');
+    fb_json_open(&x->out, "records", '[');
+    for (uint16_t i = 0; i < count && !r.failed; i++) {
+        fb_reader head = r;
+        last = fb_read_id(&head);
+        if (!fb_json_record(&x->out, &r)) break;
+    }
+    fb_json_close(&x->out, ']');
+    if (!fb_reader_done(&r)) {
+        malformed(x);
+        return;
+    }
+    if (whole || count == 0) {
+        fb_json_raw(&x->out, "next", fb_span_text("null"));
+    } else {
+        fb_json_uuid(&x->out, "next", last);
+    }
+    fb_json_close(&x->out, '}');
+    fb_exchange_answer(x, 200);
+}
+
+static bool number(const char *text, uint64_t max, uint64_t *out)
+{
+    uint64_t value = 0;
+    if (*text == 0) return false;
+    for (; *text != 0; text++) {
+        if (*text < '0' || *text > '9') return false;
+        unsigned digit = (unsigned)(*text - '0');
+        if (value > (max - digit) / 10) return false;
+        value = value * 10 + digit;
+    }
+    *out = value;
+    return true;
+}
+
+static void list_in_space(fb_exchange *x)
+{
+    const char *limit_text = fb_exchange_query(x, "limit");
+    const char *after_text = fb_exchange_query(x, "after");
+    uint64_t limit = FB_LIST_ITEMS_MAX;
+    fb_id after = {{0}};
+    if (limit_text != NULL && (!number(limit_text, UINT32_MAX, &limit) || limit == 0)) {
+        fb_exchange_fail(x, FB_ERR_ARGUMENT, "limit: a number from 1 is expected");
+        return;
+    }
+    if (after_text != NULL && !fb_uuid_parse_v7(fb_span_text(after_text), &after)) {
+        fb_exchange_fail(x, FB_ERR_BAD_UUID, "after: the id of a record is expected");
+        return;
+    }
+    uint8_t room[16 + 3 + FB_COLLECTION_NAME_BYTES_MAX + 20];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_collection_write(&w, x->args[1]);
+    fb_write_id(&w, after);
+    fb_write_u32(&w, limit > FB_LIST_ITEMS_MAX ? FB_LIST_ITEMS_MAX : (uint32_t)limit);
+    if (w.failed) {
+        fb_exchange_fail(x, FB_ERR_LIMIT, "collection: its name is too long");
+        return;
+    }
+    fb_exchange_ask(x, FB_VERB_RECORD_LIST, x->principal, fb_writer_span(&w), listed);
+}
+
+void fb_get_records(fb_exchange *x)
+{
+    fb_exchange_with_space(x, list_in_space);
+}
+
+/* Batches: {"changes":[{"id":ID or "new","fields":{...}},{"id":ID,"delete":true}...]}. */
+
+static void batch_done(fb_exchange *x, fb_error error, fb_span answer)
+{
+    room_give(x);
+    if (error != FB_OK) {
+        fb_exchange_fail(x, error, NULL);
+        return;
+    }
+    fb_reader r = fb_reader_of(answer);
+    uint16_t count = fb_read_u16(&r);
+    fb_json_open(&x->out, NULL, '{');
+    fb_json_open(&x->out, "changes", '[');
+    for (uint16_t i = 0; i < count && !r.failed; i++) {
+        fb_json_open(&x->out, NULL, '{');
+        fb_json_uuid(&x->out, "id", fb_read_id(&r));
+        fb_json_bool(&x->out, "created", fb_read_u8(&r) == 1);
+        fb_id etag = fb_read_id(&r);
+        fb_json_hex(&x->out, "etag", etag.b, sizeof etag.b);
+        fb_json_close(&x->out, '}');
+    }
+    fb_json_close(&x->out, ']');
+    fb_json_close(&x->out, '}');
+    if (fb_reader_done(&r)) {
+        fb_exchange_answer(x, 200);
+    } else {
+        malformed(x);
+    }
+}
+
+static void wrong_change(fb_exchange *x, size_t index, const char *what)
+{
+    char detail[128];
+    snprintf(detail, sizeof detail, "changes[%zu]: %s", index, what);
+    fb_text_clear(&x->out);
+    x->ready = false;
+    fb_exchange_fail(x, FB_ERR_ARGUMENT, detail);
+}
+
+/* One change; its fields are read again as text so that numbers keep their spelling. */
+static bool change_write(fb_exchange *x, fb_writer *w, size_t index, const json_t *change)
+{
+    const char *id = json_string_value(json_object_get(change, "id"));
+    const json_t *fields = json_object_get(change, "fields");
+    bool removes = json_is_true(json_object_get(change, "delete"));
+    if (id == NULL || removes == json_is_object(fields)) {
+        wrong_change(x, index, "an id, and either fields or delete, are expected");
+        return false;
+    }
+    memset(&x->record, 0, sizeof x->record);
+    bool is_new = !removes && strcmp(id, "new") == 0;
+    if (!is_new && !fb_uuid_parse_v7(fb_span_text(id), &x->record)) {
+        wrong_change(x, index, "id: a UUID of version 7, or new with fields");
+        return false;
+    }
+    fb_id zero = {{0}};
+    fb_write_u8(w, removes ? FB_VERB_RECORD_DELETE : FB_VERB_RECORD_PUT);
+    fb_write_id(w, x->space);
+    fb_collection_write(w, x->args[1]);
+    fb_write_id(w, x->record);
+    if (!removes) fb_write_u8(w, MODE_CHANGE);
+    fb_write_u8(w, CONDITION_NONE);
+    fb_write_id(w, zero);
+    if (removes) return true;
+    char *text = json_dumps(fields, JSON_COMPACT);
+    fb_json_object_in object;
+    char why[160];
+    bool ok = text != NULL && fb_json_object_read(fb_span_text(text), &object, why, sizeof why);
+    free(text);
+    if (!ok) {
+        wrong_change(x, index, "fields: not to be read");
+        return false;
+    }
+    ok = fields_write(x, w, &object);
+    fb_json_object_free(&object);
+    return ok;
+}
+
+static void batch_in_space(fb_exchange *x)
+{
+    fb_json_object_in body;
+    if (!fb_exchange_body(x, &body)) return;
+    const json_t *changes = json_object_get(body.tree, "changes");
+    size_t count = json_array_size(changes);
+    if (count == 0 || count > FB_BATCH_CHANGES_MAX) {
+        char detail[96];
+        snprintf(detail, sizeof detail, "changes: an array of 1 to %u is expected",
+                 FB_BATCH_CHANGES_MAX);
+        fb_exchange_fail(x, FB_ERR_ARGUMENT, detail);
+    } else {
+        fb_writer w = room_take(x);
+        fb_write_u16(&w, (uint16_t)count);
+        bool ok = true;
+        for (size_t i = 0; i < count && ok; i++) {
+            ok = change_write(x, &w, i, json_array_get(changes, i));
+        }
+        if (ok && w.failed) {
+            fb_exchange_fail(x, FB_ERR_TOO_LARGE, NULL);
+        } else if (ok) {
+            fb_exchange_ask(x, FB_VERB_RECORD_BATCH, x->principal, fb_writer_span(&w), batch_done);
+        }
+    }
+    fb_json_object_free(&body);
+}
+
+void fb_post_batch(fb_exchange *x)
+{
+    fb_exchange_with_space(x, batch_in_space);
+}

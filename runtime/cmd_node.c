@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands about the node: status, peers, applications, settings. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/commands.h"
+#include "runtime/http_client.h"
+
+/* One request, its answer printed. */
+static fb_exit simple(const fb_cli *cli, const char *method, const char *path, const char *body)
+{
+    fb_text answer;
+    fb_exit exit = fb_http_run(cli, method, path, NULL, body, &answer);
+    if (exit == FB_EXIT_OK) fb_print(cli, &answer);
+    fb_text_free(&answer);
+    return exit;
+}
+
+fb_exit fb_cmd_status(fb_cli *cli)
+{
+    fb_text answer;
+    fb_exit exit = fb_http_run(cli, "GET", "/v1/status", NULL, NULL, &answer);
+    if (exit != FB_EXIT_OK) return exit;
+    fb_print(cli, &answer);
+    if (strstr(answer.p, "\"state\":\"running\"") == NULL) exit = FB_EXIT_DEGRADED;
+    fb_text_free(&answer);
+    return exit;
+}
+
+fb_exit fb_cmd_peers(fb_cli *cli)
+{
+    fb_text answer;
+    fb_exit exit = fb_http_run(cli, "GET", "/v1/peers", NULL, NULL, &answer);
+    if (exit == FB_EXIT_OK && cli->json) fb_print(cli, &answer);
+    if (exit == FB_EXIT_OK && !cli->json) fb_print_list(cli, &answer, "peers");
+    fb_text_free(&answer);
+    return exit;
+}
+
+static fb_exit peers_change(fb_cli *cli, const char *path)
+{
+    fb_text body = {0};
+    fb_json_open(&body, NULL, '{');
+    fb_json_member(&body, "address", cli->argv[0]);
+    const char *space = fb_cli_option(cli, "space");
+    if (space != NULL) fb_json_member(&body, "space", space);
+    fb_json_close(&body, '}');
+    fb_exit exit = simple(cli, "POST", path, body.p);
+    fb_text_free(&body);
+    return exit;
+}
+
+fb_exit fb_cmd_peers_add(fb_cli *cli)
+{
+    return peers_change(cli, "/v1/peers");
+}
+
+fb_exit fb_cmd_peers_forget(fb_cli *cli)
+{
+    return peers_change(cli, "/v1/peers/forget");
+}
+
+fb_exit fb_cmd_app_create(fb_cli *cli)
+{
+    fb_text body = {0};
+    fb_json_open(&body, NULL, '{');
+    fb_json_member(&body, "name", cli->argv[0]);
+    fb_json_close(&body, '}');
+    fb_exit exit = simple(cli, "POST", "/v1/apps", body.p);
+    fb_text_free(&body);
+    return exit;
+}
+
+fb_exit fb_cmd_app_allow(fb_cli *cli)
+{
+    fb_text body = {0}, path = {0};
+    fb_text_put(&path, "/v1/apps");
+    fb_path_put(&path, cli->argv[0]);
+    fb_text_put(&path, "/spaces");
+    fb_json_open(&body, NULL, '{');
+    fb_json_member(&body, "space", cli->argv[1]);
+    fb_json_close(&body, '}');
+    fb_exit exit = simple(cli, "POST", path.p, body.p);
+    fb_text_free(&body);
+    fb_text_free(&path);
+    return exit;
+}
+
+fb_exit fb_cmd_app_revoke(fb_cli *cli)
+{
+    fb_text path = {0};
+    fb_text_put(&path, "/v1/apps");
+    fb_path_put(&path, cli->argv[0]);
+    fb_exit exit = simple(cli, "DELETE", path.p, NULL);
+    fb_text_free(&path);
+    return exit;
+}
+
+fb_exit fb_cmd_config_show(fb_cli *cli)
+{
+    bool origin = fb_cli_option(cli, "origin") != NULL;
+    fb_text out = {0};
+    fb_json_open(&out, NULL, '{');
+    for (int i = 0; i < FB_SETTINGS; i++) {
+        const fb_setting_value *v = &cli->settings.values[i];
+        const char *name = fb_setting_name((fb_setting)i);
+        if (!cli->json) {
+            printf("%-12s %-32s%s%s\n", name, v->text[0] != 0 ? v->text : "-", origin ? " " : "",
+                   origin ? v->origin : "");
+        } else if (origin) {
+            fb_json_open(&out, name, '{');
+            fb_json_member(&out, "value", v->text);
+            fb_json_member(&out, "origin", v->origin);
+            fb_json_close(&out, '}');
+        } else {
+            fb_json_member(&out, name, v->text);
+        }
+    }
+    fb_json_close(&out, '}');
+    if (cli->json) puts(fb_text_string(&out));
+    fb_text_free(&out);
+    return FB_EXIT_OK;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handlers of the routes in api_routes.c. */
+#ifndef FB_RUNTIME_HANDLERS_H
+#define FB_RUNTIME_HANDLERS_H
+
+#include "runtime/exchange.h"
+
+void fb_get_livez(fb_exchange *x);
+void fb_get_readyz(fb_exchange *x);
+void fb_get_metrics(fb_exchange *x);
+void fb_get_status(fb_exchange *x);
+void fb_get_peers(fb_exchange *x);
+void fb_post_peers(fb_exchange *x);
+void fb_post_peers_forget(fb_exchange *x);
+
+void fb_get_spaces(fb_exchange *x);
+void fb_post_spaces(fb_exchange *x);
+void fb_post_join(fb_exchange *x);
+void fb_post_invites(fb_exchange *x);
+void fb_get_members(fb_exchange *x);
+void fb_post_approvals(fb_exchange *x);
+
+void fb_post_apps(fb_exchange *x);
+void fb_post_app_spaces(fb_exchange *x);
+void fb_delete_app(fb_exchange *x);
+
+void fb_put_record(fb_exchange *x);
+void fb_patch_record(fb_exchange *x);
+void fb_get_record(fb_exchange *x);
+void fb_delete_record(fb_exchange *x);
+void fb_get_records(fb_exchange *x);
+void fb_post_batch(fb_exchange *x);
+void fb_get_changes(fb_exchange *x);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/home.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "io/entropy.h"
+#include "io/key_file.h"
+#include "protocol/base/hex.h"
+
+bool fb_home_open(const char *path, fb_home *out, char *why, size_t why_len)
+{
+    char here[FB_HOME_PATH_MAX] = "";
+    if (path[0] != '/' && getcwd(here, sizeof here - 1) == NULL) {
+        snprintf(why, why_len, "the current directory: %s", strerror(errno));
+        return false;
+    }
+    int len = path[0] == '/' ? snprintf(out->path, sizeof out->path, "%s", path)
+                             : snprintf(out->path, sizeof out->path, "%s/%s", here, path);
+    if (len < 0 || (size_t)len >= sizeof out->path || path[0] == 0) {
+        snprintf(why, why_len, "%s: not a usable path for a node's directory", path);
+        return false;
+    }
+    return true;
+}
+
+void fb_home_file(const fb_home *home, const char *leaf, char *out)
+{
+    snprintf(out, FB_HOME_PATH_MAX, "%s/%s", home->path, leaf);
+}
+
+static fb_status failed(const char *path, char *why, size_t why_len)
+{
+    snprintf(why, why_len, "%s: %s", path, strerror(errno));
+    return FB_ERR_STORE_FAILED;
+}
+
+/* mkdir -p with 0700 for what is made. */
+static fb_status directories(const char *path, char *why, size_t why_len)
+{
+    char part[FB_HOME_PATH_MAX];
+    for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+        size_t len = slash != NULL ? (size_t)(slash - path) : strlen(path);
+        memcpy(part, path, len);
+        part[len] = 0;
+        if (mkdir(part, 0700) != 0 && errno != EEXIST) return failed(part, why, why_len);
+        if (slash == NULL) return FB_OK;
+    }
+}
+
+/* Writes a small file so that it is there whole or not at all, also after a power cut. */
+static fb_status file_write(const fb_home *home, const char *leaf, const char *text, char *why,
+                            size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX], temporary[FB_HOME_PATH_MAX];
+    char hidden[64];
+    snprintf(hidden, sizeof hidden, ".%s.%ld", leaf, (long)getpid());
+    fb_home_file(home, leaf, path);
+    fb_home_file(home, hidden, temporary);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return failed(temporary, why, why_len);
+    size_t len = strlen(text);
+    bool ok = write(fd, text, len) == (ssize_t)len && fsync(fd) == 0;
+    ok = close(fd) == 0 && ok;
+    if (!ok || rename(temporary, path) != 0) {
+        fb_status status = failed(path, why, why_len);
+        unlink(temporary);
+        return status;
+    }
+    int directory = open(home->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0) {
+        fsync(directory);
+        close(directory);
+    }
+    return FB_OK;
+}
+
+static fb_status key_make(const fb_home *home, const char *leaf, fb_key_kind kind, char *why,
+                          size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_key_file_error error = {""};
+    fb_b32 secret;
+    fb_home_file(home, leaf, path);
+    fb_status status = fb_key_file_read(path, kind, &secret, &error);
+    if (status == FB_ERR_NOT_FOUND) status = fb_key_file_generate(path, kind, &secret, &error);
+    sodium_memzero(&secret, sizeof secret);
+    if (status != FB_OK) snprintf(why, why_len, "%s: %s", path, error.text);
+    return status;
+}
+
+static fb_status recovery_make(const fb_home *home, bool (*show)(void *user, const char *recovery),
+                               void *user, char *why, size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_home_file(home, "recovery.pub", path);
+    if (access(path, F_OK) == 0) return FB_OK;
+    unsigned char seed[32], public_key[32], secret_key[64];
+    fb_entropy(seed, sizeof seed);
+    crypto_sign_seed_keypair(public_key, secret_key, seed);
+    char digits[65] = "", line[66] = "";
+    fb_hex_format(seed, sizeof seed, digits);
+    fb_hex_format(public_key, sizeof public_key, line);
+    line[64] = '\n';
+    /* Shown first: a key that nobody has seen must not be the one that counts. */
+    bool shown = show(user, digits);
+    sodium_memzero(seed, sizeof seed);
+    sodium_memzero(secret_key, sizeof secret_key);
+    sodium_memzero(digits, sizeof digits);
+    if (!shown) {
+        snprintf(why, why_len, "the recovery key could not be printed");
+        return FB_ERR_STORE_FAILED;
+    }
+    return file_write(home, "recovery.pub", line, why, why_len);
+}
+
+fb_status fb_home_init(const fb_home *home, bool (*show)(void *user, const char *recovery),
+                       void *user, char *why, size_t why_len)
+{
+    FB_TRY(directories(home->path, why, why_len));
+    int lock = open(home->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock < 0 || flock(lock, LOCK_EX) != 0) {
+        fb_status status = failed(home->path, why, why_len);
+        if (lock >= 0) close(lock);
+        return status;
+    }
+    fb_status status = fb_sodium_self_test();
+    if (status != FB_OK) snprintf(why, why_len, "%s", fb_error_text(status));
+    if (status == FB_OK) status = key_make(home, "node.key", FB_KEY_ED25519, why, why_len);
+    if (status == FB_OK) status = key_make(home, "link.key", FB_KEY_X25519, why, why_len);
+    if (status == FB_OK) status = recovery_make(home, show, user, why, why_len);
+    close(lock);
+    return status;
+}
+
+static fb_status key_load(const fb_home *home, const char *leaf, fb_key_kind kind, fb_b32 *secret,
+                          char *why, size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_key_file_error error = {""};
+    fb_home_file(home, leaf, path);
+    fb_status status = fb_key_file_read(path, kind, secret, &error);
+    if (status == FB_ERR_NOT_FOUND) {
+        snprintf(why, why_len, "no node in %s; faberio init makes one", home->path);
+    } else if (status != FB_OK) {
+        snprintf(why, why_len, "%s: %s", path, error.text);
+    }
+    return status;
+}
+
+fb_status fb_home_load(const fb_home *home, fb_home_keys *out, char *why, size_t why_len)
+{
+    memset(out, 0, sizeof *out);
+    /* Two static keys, and an ephemeral one for each handshake under way. */
+    fb_status status = fb_sodium_create(2048, &out->sodium);
+    if (status != FB_OK) {
+        snprintf(why, why_len, "%s", fb_error_text(status));
+        return status;
+    }
+    fb_b32 secret;
+    status = key_load(home, "node.key", FB_KEY_ED25519, &secret, why, why_len);
+    if (status == FB_OK) status = fb_sodium_add_signing(out->sodium, &secret, &out->identity_key);
+    if (status == FB_OK) status = key_load(home, "link.key", FB_KEY_X25519, &secret, why, why_len);
+    if (status == FB_OK) status = fb_sodium_add_dh(out->sodium, &secret, &out->link_key);
+    sodium_memzero(&secret, sizeof secret);
+    const fb_provider *provider = fb_sodium_provider(out->sodium);
+    if (status == FB_OK) {
+        status = provider->public_key(provider->user, out->identity_key, &out->public_key);
+    }
+    if (status != FB_OK) {
+        fb_home_unload(out);
+        return status;
+    }
+    out->node_id = fb_node_id_of(provider, &out->public_key);
+    fb_fingerprint(provider, &out->public_key, out->fingerprint);
+    return FB_OK;
+}
+
+void fb_home_unload(fb_home_keys *keys)
+{
+    fb_sodium_destroy(keys->sodium);
+    keys->sodium = NULL;
+}
+
+/* Reads the token, when there is one and it is only the owner's. */
+static fb_status token_read(const char *path, char out[65], char *why, size_t why_len)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return errno == ENOENT ? FB_ERR_NOT_FOUND : failed(path, why, why_len);
+    struct stat st;
+    char text[66] = "";
+    ssize_t n = fstat(fd, &st) == 0 ? read(fd, text, 65) : -1;
+    close(fd);
+    uint8_t bytes[32];
+    if (n < 64 || !fb_hex_parse(fb_span_of(text, 64), bytes, 32)) {
+        snprintf(why, why_len, "%s: not 64 hexadecimal digits; remove it to get a new one", path);
+        return FB_ERR_KEY;
+    }
+    if ((st.st_mode & 077) != 0) {
+        snprintf(why, why_len, "%s: readable by others; chmod 600, or remove it", path);
+        return FB_ERR_NOT_AUTHORISED;
+    }
+    memcpy(out, text, 64);
+    out[64] = 0;
+    return FB_OK;
+}
+
+fb_status fb_home_token(const fb_home *home, char out[65], char *why, size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_home_file(home, "api.token", path);
+    fb_status status = token_read(path, out, why, why_len);
+    if (status != FB_ERR_NOT_FOUND) return status;
+    uint8_t bytes[32];
+    char line[66] = "";
+    fb_entropy(bytes, sizeof bytes);
+    fb_hex_format(bytes, sizeof bytes, line);
+    memcpy(out, line, 65);
+    line[64] = '\n';
+    return file_write(home, "api.token", line, why, why_len);
+}
+
+int fb_home_socket(const fb_home *home, const char *leaf, int backlog)
+{
+    int directory = open(home->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return -1;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    /* Through the descriptor the name is short however long the path is. */
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory, leaf);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (backlog > 0 ? SOCK_NONBLOCK : 0), 0);
+    int rc = -1;
+    if (fd >= 0 && backlog > 0) {
+        unlinkat(directory, leaf, 0);
+        mode_t mask = umask(0177);
+        rc = bind(fd, (struct sockaddr *)&address, sizeof address);
+        umask(mask);
+        if (rc == 0) rc = listen(fd, backlog);
+    } else if (fd >= 0) {
+        rc = connect(fd, (struct sockaddr *)&address, sizeof address);
+    }
+    int error = errno;
+    close(directory);
+    if (rc != 0 && fd >= 0) {
+        close(fd);
+        fd = -1;
+    }
+    errno = error;
+    return fd;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node's directory:
+ *
+ *     node.key       Ed25519 identity (0600)          store/     the database
+ *     link.key       X25519 Noise static key (0600)   api.sock   while the node runs (0600)
+ *     recovery.pub   public recovery key, hex         api.token  the operator's token for the
+ *                                                                loopback port (0600)
+ */
+#ifndef FB_RUNTIME_HOME_H
+#define FB_RUNTIME_HOME_H
+
+#include "io/provider_sodium.h"
+#include "protocol/identity/identity.h"
+
+#define FB_HOME_PATH_MAX 4096
+
+typedef struct fb_home {
+    char path[FB_HOME_PATH_MAX - 96]; /* absolute */
+} fb_home;
+
+/* Who this node is, with its private keys inside the provider. */
+typedef struct fb_home_keys {
+    fb_sodium *sodium;
+    fb_key_handle identity_key;
+    fb_key_handle link_key;
+    fb_b32 public_key;
+    fb_id node_id;
+    char fingerprint[FB_FINGERPRINT_BYTES];
+} fb_home_keys;
+
+/* Makes `path` absolute. False with a sentence in why. */
+bool fb_home_open(const char *path, fb_home *out, char *why, size_t why_len);
+
+/* PATH/leaf into out, of FB_HOME_PATH_MAX bytes. */
+void fb_home_file(const fb_home *home, const char *leaf, char *out);
+
+/* Creates what is missing: the directory (0700), both keys, the recovery key. When the recovery key
+ * is made, `show` gets its secret half as 64 hex digits, once; only after it returned true is the
+ * public half stored. Several at once wait for each other. Nothing that exists is changed.
+ * FB_ERR_STORE_FAILED, or what key_file.h says; why gets a sentence. */
+fb_status fb_home_init(const fb_home *home, bool (*show)(void *user, const char *recovery),
+                       void *user, char *why, size_t why_len);
+
+/* Loads the keys. FB_ERR_NOT_FOUND when there is no node yet. */
+fb_status fb_home_load(const fb_home *home, fb_home_keys *out, char *why, size_t why_len);
+void fb_home_unload(fb_home_keys *keys);
+
+/* The operator's token, made on first use: 64 hex digits and a terminating zero. */
+fb_status fb_home_token(const fb_home *home, char out[65], char *why, size_t why_len);
+
+/* A stream socket for PATH/leaf as listener (`backlog` > 0) or connected; -1 with errno. Paths that
+ * are too long for a socket address work too. */
+int fb_home_socket(const fb_home *home, const char *leaf, int backlog);
+
+#endif

@@ -648,5 +648,8 @@ void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out)
         .node_bytes = fb_node_bytes(loop->node),
         .last_end = loop->last_end,
     };
+    for (size_t i = 0; i < FB_COUNTERS; i++) {
+        out->counters[i] = fb_node_counter(loop->node, (fb_counter)i);
+    }
     if (loop->store != NULL) fb_lmdb_stats_get(loop->store, &out->store);
 }

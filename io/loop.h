@@ -86,7 +86,8 @@ typedef struct fb_loop_stats {
     uint32_t links;
     uint32_t requests;
     size_t node_bytes;
-    fb_error last_end; /* why the last incarnation ended; FB_OK before that */
+    fb_error last_end;              /* why the last incarnation ended; FB_OK before that */
+    uint64_t counters[FB_COUNTERS]; /* of the core, since its START */
     fb_lmdb_stats store;
 } fb_loop_stats;
 

@@ -297,7 +297,7 @@ static int read_all(fb_lmdb *store, fb_span read_set, fb_writer *w)
     MDB_cursor *cursor = NULL;
     rc = mdb_cursor_open(store->read_txn, store->data, &cursor);
     fb_reader r = fb_reader_of(read_set);
-    unsigned items = fb_read_u8(&r);
+    unsigned items = fb_read_u16(&r);
     for (unsigned i = 0; rc == 0 && i < items; i++) {
         fb_read_item item = fb_read_item_next(&r);
         rc = r.failed ? EINVAL : read_item(store, store->read_txn, cursor, &item, w);

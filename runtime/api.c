@@ -12,21 +12,29 @@
 #include "runtime/api_internal.h"
 #include "runtime/exchange.h"
 
+static void timer_due(uv_timer_t *timer);
+
 static void turn(fb_api_listener *l)
 {
     if (l->daemon == NULL) return;
     MHD_run(l->daemon);
     MHD_UNSIGNED_LONG_LONG ms = 0;
     if (MHD_get_timeout(l->daemon, &ms) == MHD_YES) {
-        uv_timer_start(&l->timer, fb_api_timer_due, ms, 0);
+        uv_timer_start(&l->timer, timer_due, ms, 0);
     } else {
         uv_timer_stop(&l->timer);
     }
 }
 
-void fb_api_timer_due(uv_timer_t *timer)
+static void timer_due(uv_timer_t *timer)
 {
     turn(timer->data);
+}
+
+void fb_api_turn_soon(fb_api *api, bool on_port)
+{
+    fb_api_listener *l = &api->listeners[on_port ? 1 : 0];
+    if (l->daemon != NULL) uv_timer_start(&l->timer, timer_due, 0, 0);
 }
 
 static void readable(uv_poll_t *poll, int status, int events)
@@ -50,7 +58,7 @@ static bool listener_open(fb_api *api, fb_api_listener *l, int fd, bool port)
     l->port = port;
     l->fd = fd;
     l->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL, fb_api_handle, l,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, fb_api_handle, l,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, FB_API_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, FB_API_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, fb_api_completed,
         l, MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, NULL, MHD_OPTION_END);

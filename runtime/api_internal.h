@@ -32,7 +32,8 @@ struct fb_api {
     void *closed_user;
 };
 
-void fb_api_timer_due(uv_timer_t *timer);
+/* A connection was resumed: libmicrohttpd gets a turn from the loop. */
+void fb_api_turn_soon(fb_api *api, bool on_port);
 
 /* libmicrohttpd's entrance and exit for each request. */
 enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, const char *url,

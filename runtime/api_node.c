@@ -9,25 +9,6 @@
 #include "runtime/handlers.h"
 #include "runtime/request_codec.h"
 
-static const struct {
-    fb_metric_id id;
-    const char *name;
-} metrics[] = {
-    {FB_METRIC_STEPS, "steps"},
-    {FB_METRIC_WRITE_SETS, "write_sets"},
-    {FB_METRIC_MESSAGES_SENT, "messages_sent"},
-    {FB_METRIC_MESSAGES_DELIVERED, "messages_delivered"},
-    {FB_METRIC_MESSAGES_REFUSED, "messages_refused"},
-    {FB_METRIC_MESSAGES_DROPPED, "messages_dropped"},
-    {FB_METRIC_LINKS_REFUSED, "links_refused"},
-    {FB_METRIC_CHANGES_WRITTEN, "changes_written"},
-    {FB_METRIC_CHANGES_APPLIED, "changes_applied"},
-    {FB_METRIC_BATCHES_REFUSED, "batches_refused"},
-    {FB_METRIC_LATE_COMPLETIONS, "late_completions"},
-};
-
-_Static_assert(sizeof metrics / sizeof metrics[0] == FB_METRICS - 1, "every metric has a name");
-
 static const fb_api_node *node_of(fb_exchange *x)
 {
     return fb_api_options_of(x->api)->node;
@@ -77,10 +58,10 @@ static void metric(fb_text *out, const char *name, const char *kind, uint64_t va
 void fb_get_metrics(fb_exchange *x)
 {
     fb_loop_stats stats = stats_of(x);
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+    for (size_t i = 0; i < FB_COUNTERS; i++) {
         char name[64];
-        snprintf(name, sizeof name, "%s_total", metrics[i].name);
-        metric(&x->out, name, "counter", stats.metrics[metrics[i].id]);
+        snprintf(name, sizeof name, "%s_total", fb_counter_name((fb_counter)i));
+        metric(&x->out, name, "counter", stats.counters[i]);
     }
     metric(&x->out, "starts_total", "counter", stats.starts);
     metric(&x->out, "links", "gauge", stats.links);
@@ -144,8 +125,8 @@ static void status_head(fb_exchange *x)
     fb_json_number(out, "links", stats.links);
     status_store(out, node->home, &stats.store);
     fb_json_open(out, "counters", '{');
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
-        fb_json_number(out, metrics[i].name, (int64_t)stats.metrics[metrics[i].id]);
+    for (size_t i = 0; i < FB_COUNTERS; i++) {
+        fb_json_number(out, fb_counter_name((fb_counter)i), (int64_t)stats.counters[i]);
     }
     fb_json_close(out, '}');
 }

@@ -21,6 +21,7 @@ static void wake(fb_exchange *x)
     if (!x->suspended) return;
     x->suspended = false;
     MHD_resume_connection(x->connection);
+    fb_api_turn_soon(x->api, x->on_port);
 }
 
 void fb_exchange_answer(fb_exchange *x, unsigned status)

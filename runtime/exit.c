@@ -24,8 +24,6 @@ unsigned fb_http_of_error(fb_error error)
         return 410;
     case FB_ERR_UNSUPPORTED:
         return 501;
-    case FB_ERR_NOT_STARTED:
-        return 503;
     default:
         break;
     }

@@ -137,7 +137,7 @@ static fb_lmdb_completion *read_items(fixture *f, const fb_read_item *items, siz
     static uint64_t operation;
     uint8_t room[4096];
     fb_writer w = fb_writer_of(room, sizeof room);
-    fb_write_u8(&w, (uint8_t)count);
+    fb_write_u16(&w, (uint16_t)count);
     for (size_t i = 0; i < count; i++) fb_read_item_write(&w, &items[i]);
     fb_lmdb_read(f->store, ++operation, fb_writer_span(&w));
     fb_lmdb_completion *c = await(f);
@@ -457,7 +457,7 @@ static void a_malformed_set_fails_whole(void **state)
     expect_item(&r, "");
     fb_lmdb_completion_free(c);
 
-    fb_lmdb_read(f->store, 99, fb_span_of("\3\1", 2));
+    fb_lmdb_read(f->store, 99, fb_span_of("\0\3\1", 3));
     c = await(f);
     assert_int_equal(c->operation, 99);
     assert_int_equal(c->error, FB_ERR_STORE_FAILED);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* faberio run: the node in the foreground. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "io/address.h"
+#include "io/clock.h"
+#include "io/loop.h"
+#include "protocol/base/hex.h"
+#include "runtime/api.h"
+#include "runtime/commands.h"
+#include "runtime/daemon_log.h"
+#include "runtime/request_codec.h"
+
+#ifndef FB_VERSION
+#define FB_VERSION "unknown"
+#endif
+
+typedef struct running_node {
+    fb_cli *cli;
+    uv_loop_t uv;
+    fb_loop *loop;
+    fb_api *api;
+    fb_daemon_log log;
+    fb_home home;
+    fb_home_keys keys;
+    fb_api_node node;
+    char api_port[64];
+    uv_signal_t signals[3];
+    bool bannered;
+    bool stopping;
+    int last_signal;
+} running_node;
+
+static const int watched[] = {SIGTERM, SIGINT, SIGHUP};
+
+/* Tells a service manager that asked for it. */
+static void notify_manager(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof to.sun_path) {
+        return;
+    }
+    memcpy(to.sun_path, path, strlen(path));
+    if (path[0] == '@') to.sun_path[0] = 0;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return;
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, len);
+    close(fd);
+}
+
+/* Five lines, printed when the node answers: who waits for them may begin. */
+static void banner(running_node *d, fb_span answer)
+{
+    fb_reader r = fb_reader_of(answer);
+    uint16_t count = fb_read_u16(&r);
+    fb_text spaces = {0};
+    for (uint16_t i = 0; i < count && !r.failed; i++) {
+        fb_space_row row = fb_space_row_next(&r);
+        fb_text_put(&spaces, i > 0 ? ", " : "");
+        fb_log_value(&spaces, row.name);
+    }
+    char id[33] = "", socket[FB_HOME_PATH_MAX];
+    fb_hex_format(d->keys.node_id.b, sizeof d->keys.node_id.b, id);
+    fb_home_file(&d->home, "api.sock", socket);
+    printf("faberio %s\n", FB_VERSION);
+    printf("node    %s %s\n", id, d->keys.fingerprint);
+    printf("spaces  %s\n", count > 0 ? fb_text_string(&spaces) : "none");
+    printf("listen  %s\n", d->node.listen[0] != 0 ? d->node.listen : "none");
+    printf("api     %s%s%s\n", socket, d->api_port[0] != 0 ? " http://" : "", d->api_port);
+    fflush(stdout);
+    fb_text_free(&spaces);
+    d->bannered = true;
+    notify_manager("READY=1");
+}
+
+static void spaces_listed(void *user, fb_error error, bool more, fb_span answer)
+{
+    (void)more;
+    running_node *d = user;
+    if (!d->bannered && !d->stopping) {
+        banner(d, error == FB_OK ? answer : (fb_span){NULL, 0});
+    }
+}
+
+/* Events of the loop, as lines. */
+static void happened(void *user, const fb_loop_event *event)
+{
+    running_node *d = user;
+    fb_daemon_log *log = &d->log;
+    fb_span detail = fb_span_of(event->detail, event->detail_len);
+    fb_span error = fb_span_text(fb_error_name(event->error));
+    char incarnation[17];
+    switch (event->what) {
+    case FB_LOOP_STARTED:
+        fb_daemon_log_begin(log, FB_LOG_INFO, "start");
+        snprintf(incarnation, sizeof incarnation, "%016llx",
+                 (unsigned long long)event->incarnation);
+        fb_daemon_log_text(log, "incarnation", fb_span_text(incarnation));
+        break;
+    case FB_LOOP_RUNNING:
+        /* What is printed before the banner would not be one line per event after it. */
+        if (!d->bannered) {
+            fb_loop_request(d->loop, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, spaces_listed, d);
+        }
+        fb_daemon_log_begin(log, FB_LOG_INFO, "running");
+        break;
+    case FB_LOOP_ENDED:
+        fb_daemon_log_begin(log, FB_LOG_ERROR, "incarnation_ended");
+        fb_daemon_log_text(log, "error", error);
+        fb_daemon_log_text(log, "detail", detail);
+        break;
+    case FB_LOOP_LOG:
+        fb_daemon_log_begin(log, event->level, "node");
+        fb_daemon_log_text(log, "text", detail);
+        break;
+    case FB_LOOP_OPENED:
+        fb_daemon_log_begin(log, FB_LOG_INFO, "link_opened");
+        fb_daemon_log_number(log, "link", event->link);
+        fb_daemon_log_text(log, "host", detail);
+        break;
+    case FB_LOOP_DIALLED:
+        fb_daemon_log_begin(log, FB_LOG_INFO,
+                            event->error == FB_OK ? "link_dialled" : "dial_failed");
+        if (event->error == FB_OK) fb_daemon_log_number(log, "link", event->link);
+        if (event->error != FB_OK) fb_daemon_log_text(log, "error", error);
+        fb_daemon_log_text(log, "address", detail);
+        break;
+    case FB_LOOP_CLOSED:
+        fb_daemon_log_begin(log, FB_LOG_INFO, "link_closed");
+        fb_daemon_log_number(log, "link", event->link);
+        fb_daemon_log_text(log, "error", error);
+        break;
+    case FB_LOOP_STORE:
+        fb_daemon_log_begin(log, FB_LOG_ERROR, "store_failed");
+        fb_daemon_log_text(log, "error", error);
+        fb_daemon_log_text(log, "detail", detail);
+        break;
+    }
+    fb_daemon_log_end(log);
+}
+
+/* Stopping: no new requests, those under way end, then the API, then the process. */
+
+static void api_closed(void *user)
+{
+    running_node *d = user;
+    for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) {
+        uv_close((uv_handle_t *)&d->signals[i], NULL);
+    }
+}
+
+static void loop_stopped(void *user)
+{
+    running_node *d = user;
+    d->loop = NULL;
+    fb_api_close(d->api, api_closed, d);
+}
+
+static void stop(running_node *d)
+{
+    d->stopping = true;
+    notify_manager("STOPPING=1");
+    fb_daemon_log_begin(&d->log, FB_LOG_INFO, "stopping");
+    fb_daemon_log_end(&d->log);
+    fb_api_quiesce(d->api);
+    fb_loop_stop(d->loop, loop_stopped, d);
+}
+
+static void signalled(uv_signal_t *handle, int number)
+{
+    running_node *d = handle->data;
+    if (number == SIGHUP) {
+        fb_daemon_log_begin(&d->log, FB_LOG_INFO, "reload");
+        fb_daemon_log_text(&d->log, "detail", fb_span_text("settings apply at the next start"));
+        fb_daemon_log_end(&d->log);
+        return;
+    }
+    /* A second one does not wait. Everything acknowledged is on disk at any moment. */
+    if (d->stopping) _exit(128 + number);
+    d->last_signal = number;
+    stop(d);
+}
+
+/* Where others may dial this node unless the setting says so: the listener's address, if that is
+ * one. */
+static void advertise(running_node *d)
+{
+    const char *set = fb_settings_get(&d->cli->settings, FB_SET_ADVERTISE);
+    fb_address address;
+    fb_sockaddr at;
+    snprintf(d->node.advertise, sizeof d->node.advertise, "%s", set);
+    if (set[0] != 0 || fb_address_parse(fb_span_text(d->node.listen), &address) != FB_OK ||
+        !fb_address_numeric(&address, &at)) {
+        return;
+    }
+    static const struct in6_addr any = IN6ADDR_ANY_INIT;
+    bool wild = at.any.sa_family == AF_INET ? at.v4.sin_addr.s_addr == INADDR_ANY
+                                            : memcmp(&at.v6.sin6_addr, &any, sizeof any) == 0;
+    if (!wild) snprintf(d->node.advertise, sizeof d->node.advertise, "%s", d->node.listen);
+}
+
+static bool open_loop(running_node *d, char *why, size_t why_len)
+{
+    char store[FB_HOME_PATH_MAX];
+    fb_home_file(&d->home, "store", store);
+    fb_loop_options options = {
+        .uv = &d->uv,
+        .node = fb_options_default(),
+        .store = {.directory = store},
+        .happened = happened,
+        .user = d,
+    };
+    options.node.provider = fb_sodium_provider(d->keys.sodium);
+    options.node.identity_key = d->keys.identity_key;
+    options.node.link_key = d->keys.link_key;
+    if (fb_loop_open(&options, &d->loop, why, why_len) != FB_OK) return false;
+    const char *listen = fb_settings_get(&d->cli->settings, FB_SET_LISTEN);
+    if (strcmp(listen, "none") == 0) return true;
+    return fb_loop_listen(d->loop, listen, d->node.listen, sizeof d->node.listen, why, why_len) ==
+           FB_OK;
+}
+
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+static bool open_all(running_node *d, char *why, size_t why_len)
+{
+    if (!open_loop(d, why, why_len)) {
+        if (d->loop != NULL) fb_loop_stop(d->loop, nothing, d);
+        return false;
+    }
+    advertise(d);
+    fb_api_options options = {
+        .uv = &d->uv,
+        .loop = d->loop,
+        .node = &d->node,
+        .port = fb_settings_get(&d->cli->settings, FB_SET_API),
+    };
+    if (!fb_api_open(&options, &d->api, d->api_port, sizeof d->api_port, why, why_len)) {
+        if (d->api != NULL) fb_api_close(d->api, nothing, d);
+        fb_loop_stop(d->loop, nothing, d);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) {
+        uv_signal_init(&d->uv, &d->signals[i]);
+        d->signals[i].data = d;
+        uv_signal_start(&d->signals[i], signalled, watched[i]);
+    }
+    return true;
+}
+
+fb_exit fb_cmd_run(fb_cli *cli)
+{
+    char why[FB_HOME_PATH_MAX + 256] = "";
+    static running_node d;
+    d.cli = cli;
+    const char *format = fb_settings_get(&cli->settings, FB_SET_LOG_FORMAT);
+    if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0) {
+        return fb_cli_usage(cli, "log-format: text or json is expected, not %s", format);
+    }
+    if (strcmp(fb_settings_get(&cli->settings, FB_SET_STORE), "local") != 0) {
+        return fb_cli_usage(cli, "store: only local is built in this version, not %s",
+                            fb_settings_get(&cli->settings, FB_SET_STORE));
+    }
+    if (!fb_home_open(fb_settings_get(&cli->settings, FB_SET_HOME), &d.home, why, sizeof why)) {
+        return fb_cli_fail(FB_EXIT_USAGE, "%s", why);
+    }
+    if (fb_home_load(&d.home, &d.keys, why, sizeof why) != FB_OK) {
+        return fb_cli_fail(FB_EXIT_FAILED, "%s", why);
+    }
+    fb_daemon_log_init(&d.log, strcmp(format, "json") == 0);
+    d.node.home = &d.home;
+    d.node.keys = &d.keys;
+    d.node.version = FB_VERSION;
+    d.node.started_mono_ns = fb_clock_mono_ns();
+    d.node.started_wall_us = fb_clock_wall_us();
+    uv_loop_init(&d.uv);
+    bool opened = open_all(&d, why, sizeof why);
+    uv_run(&d.uv, UV_RUN_DEFAULT);
+    uv_loop_close(&d.uv);
+    fb_home_unload(&d.keys);
+    if (opened) {
+        fb_daemon_log_begin(&d.log, FB_LOG_INFO, "stopped");
+        fb_daemon_log_end(&d.log);
+    }
+    fb_daemon_log_free(&d.log);
+    return opened ? FB_EXIT_OK : fb_cli_fail(FB_EXIT_FAILED, "%s", why);
+}

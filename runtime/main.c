@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program people run: the table of commands, and help made from it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/cli.h"
+#include "runtime/commands.h"
+
+#ifndef FB_VERSION
+#define FB_VERSION "unknown"
+#endif
+
+#define RUN_OPTIONS "listen= advertise= api= store= log-format="
+
+static const fb_command commands[] = {
+    {"init", "[--home DIR]", "make a node: keys and directory; safe to repeat", "",
+     "Prints the node id, its fingerprint in words, and once the recovery key.", 0, 0, fb_cmd_init,
+     NULL},
+    {"run", "[--listen HOST:PORT] [--api HOST:PORT]", "run the node in the foreground", RUN_OPTIONS,
+     "  --listen HOST:PORT     for peers; default :7700; none for no listener\n"
+     "  --advertise HOST:PORT  what invites name; default the listener's address\n"
+     "  --api HOST:PORT        the API on a loopback port as well, with tokens\n"
+     "  --store local          the store in the node's directory\n"
+     "  --log-format FORMAT    text (key=value) or json\n"
+     "Prints five lines when the node answers, then one line per event.\n"
+     "SIGTERM or SIGINT: open requests end, then the node; a second one ends it at once.",
+     0, 0, fb_cmd_run, NULL},
+    {"status", "", "what the running node is and does", "",
+     "Exit code 6 when the node runs but is not ready.", 0, 0, fb_cmd_status, NULL},
+    {"peers", "", "links and addresses of peers", "", NULL, 0, 0, fb_cmd_peers, NULL},
+    {"peers add", "HOST:PORT [--space SPACE]", "dial this address from now on", "space=", NULL, 1,
+     1, fb_cmd_peers_add, NULL},
+    {"peers forget", "HOST:PORT [--space SPACE]", "do not dial it any more", "space=", NULL, 1, 1,
+     fb_cmd_peers_forget, NULL},
+    {"config show", "[--origin]", "the settings in force, and where each comes from",
+     RUN_OPTIONS " origin",
+     "Order: flag, FABERIO_... in the environment, the file (--config FILE), the default.", 0, 0,
+     fb_cmd_config_show, NULL},
+
+    {"space create", "NAME", "a new space with this node as its admin", "", NULL, 1, 1,
+     fb_cmd_space_create, NULL},
+    {"space list", "", "the spaces this node takes part in", "", NULL, 0, 0, fb_cmd_space_list,
+     NULL},
+    {"space invite", "SPACE [--uses N] [--for TIME] [--address HOST:PORT]",
+     "an invite to pass on to one person", "uses= for= address=",
+     "  --uses N             how many nodes may use it; default 1\n"
+     "  --for TIME           90s, 15m, 2h, 7d; default a day\n"
+     "  --address HOST:PORT  where this node can be dialled",
+     1, 1, fb_cmd_space_invite, NULL},
+    {"space join", "INVITE|-", "ask to join; returns once a member has taken the request", "",
+     "- reads the invite from standard input.", 1, 1, fb_cmd_space_join, NULL},
+    {"space members", "SPACE", "who takes part, with role and status", "", NULL, 1, 1,
+     fb_cmd_space_members, NULL},
+    {"space approve", "SPACE NODE [--role admin|writer|reader]", "let a node in that asked to join",
+     "role=", "Default role: writer. Exit code 5 when the node has not asked.", 2, 2,
+     fb_cmd_space_approve, NULL},
+
+    {"app create", "NAME", "a new application and its token", "", "The token is shown only now.", 1,
+     1, fb_cmd_app_create, NULL},
+    {"app allow", "NAME SPACE", "let an application use a space", "", NULL, 2, 2, fb_cmd_app_allow,
+     NULL},
+    {"app revoke", "NAME", "end an application's token", "", NULL, 1, 1, fb_cmd_app_revoke, NULL},
+
+    {"record put", "SPACE COLLECTION ID|new FIELD=JSON...", "write fields of a record",
+     "if-match= if-absent replace",
+     "  --replace        remove the fields that are not named\n"
+     "  --if-match ETAG  only if the record is still that one (exit code 5)\n"
+     "  --if-absent      only if there is none (exit code 5)\n"
+     "A text needs its quotes: 'title=\"A title\"'. Prints the record, durable when it does.",
+     4, -1, fb_cmd_record_put, NULL},
+    {"record get", "SPACE COLLECTION ID", "one record; exit code 1 when absent or deleted", "",
+     NULL, 3, 3, fb_cmd_record_get, NULL},
+    {"record delete", "SPACE COLLECTION ID [--if-match ETAG]", "delete a record", "if-match=", NULL,
+     3, 3, fb_cmd_record_delete, NULL},
+    {"record list", "SPACE COLLECTION [--limit N] [--after ID]",
+     "records in the order of their ids", "limit= after=", NULL, 2, 2, fb_cmd_record_list, NULL},
+    {"record watch", "SPACE [--since CURSOR]", "a line for each change, as it is applied here",
+     "since=", "Without --since only what is new. Says `watching` on standard error first.", 1, 1,
+     fb_cmd_record_watch, NULL},
+};
+
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+static void usage(FILE *out)
+{
+    fputs("usage: faberio COMMAND [ARGUMENTS] [--home DIR] [--config FILE] [--json]\n\n", out);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        fprintf(out, "  %-15s %s\n", commands[i].name, commands[i].summary);
+    }
+    fputs("\nfaberio help COMMAND says more.\n\n"
+          "Exit codes: 0 ok, 1 failed or refused, 2 usage, 3 not running or unreachable,\n"
+          "4 not authorised, 5 conflict or precondition, 6 degraded, 75 try again.\n",
+          out);
+}
+
+/* The command that argv begins with, and how many words its name has. */
+static const fb_command *find(int argc, char **argv, int *words)
+{
+    const fb_command *found = NULL;
+    *words = 0;
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const char *space = strchr(commands[i].name, ' ');
+        size_t first =
+            space != NULL ? (size_t)(space - commands[i].name) : strlen(commands[i].name);
+        if (argc < 1 || strlen(argv[0]) != first || memcmp(argv[0], commands[i].name, first) != 0) {
+            continue;
+        }
+        int count = space == NULL ? 1 : argc > 1 && strcmp(argv[1], space + 1) == 0 ? 2 : 0;
+        if (count > *words) {
+            *words = count;
+            found = &commands[i];
+        }
+    }
+    return found;
+}
+
+static int help(int argc, char **argv)
+{
+    int words;
+    const fb_command *command = find(argc, argv, &words);
+    if (argc == 0) {
+        usage(stdout);
+        return FB_EXIT_OK;
+    }
+    if (command == NULL) {
+        bool some = false;
+        for (size_t i = 0; i < COMMANDS; i++) {
+            size_t len = strlen(argv[0]);
+            if (strncmp(commands[i].name, argv[0], len) != 0 || commands[i].name[len] != ' ') {
+                continue;
+            }
+            printf("faberio %s %s\n    %s\n", commands[i].name, commands[i].arguments,
+                   commands[i].summary);
+            some = true;
+        }
+        if (some) return FB_EXIT_OK;
+        return fb_cli_fail(FB_EXIT_USAGE, "no command %s", argv[0]);
+    }
+    if (command->raw != NULL) {
+        char *arguments[] = {argv[0], (char[]){"--help"}, NULL};
+        return command->raw(2, arguments);
+    }
+    printf("usage: faberio %s %s\n\n%s.\n", command->name, command->arguments, command->summary);
+    if (command->help != NULL) printf("%s\n", command->help);
+    return FB_EXIT_OK;
+}
+
+static const char *flag(const void *user, const char *name)
+{
+    return fb_cli_option(user, name);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return FB_EXIT_USAGE;
+    }
+    argc--;
+    argv++;
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "version") == 0) {
+        puts("faberio " FB_VERSION);
+        return FB_EXIT_OK;
+    }
+    if (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0) {
+        return help(argc - 1, argv + 1);
+    }
+    int words;
+    const fb_command *command = find(argc, argv, &words);
+    if (command == NULL) {
+        fb_cli_fail(FB_EXIT_USAGE, "no command %s; faberio help lists them", argv[0]);
+        return FB_EXIT_USAGE;
+    }
+    if (command->raw != NULL) return command->raw(argc, argv);
+    for (int i = words; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0) return help(argc, argv);
+    }
+    static fb_cli cli;
+    char why[1024];
+    if (!fb_cli_parse(&cli, command, argc - words, argv + words)) return FB_EXIT_USAGE;
+    if (!fb_settings_load(&cli.settings, flag, &cli, why, sizeof why)) {
+        return fb_cli_fail(FB_EXIT_USAGE, "%s", why);
+    }
+    return command->run(&cli);
+}

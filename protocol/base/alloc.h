@@ -24,8 +24,9 @@ typedef struct fb_arena {
     size_t cap;
 } fb_arena;
 
-/* Room (zeros, as allocated) for count * size bytes, aligned to 16. While measuring it returns NULL, and NULL as
- * well when the room is spent (which asserts in the second pass, as both passes are one code). */
+/* Room (zeros, as allocated) for count * size bytes, aligned to 16. While measuring it returns
+ * NULL, and NULL as well when the room is spent (which asserts in the second pass, as both passes
+ * are one code). */
 void *fb_arena_take(fb_arena *arena, size_t count, size_t size);
 
 #endif

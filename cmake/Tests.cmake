@@ -38,6 +38,15 @@ foreach(source ${FB_BENCHES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()
 
+# Programs that speak with other implementations; tests in Python run them.
+file(GLOB FB_INTEROPS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/interop/*.c)
+foreach(source ${FB_INTEROPS})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  fb_program(${name} ${FB_ALL_PARTS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/interop)
+endforeach()
+
 # Tests in Python: one for each tests/FOLDER/test_*.py, labelled FOLDER. The interpreter is that of
 # the virtual environment which ./dev makes; without it they fail, they are not skipped.
 set(FB_VENV_PYTHON ${CMAKE_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH

@@ -76,7 +76,6 @@ static void forget_session(fb_link *link)
     link->next_own = 0;
     link->next_peer = 0;
     link->heartbeat_number = 0;
-    link->points = 0;
     link->pending_bytes = 0;
     memset(link->numbers, 0, sizeof link->numbers);
     link->owes = 0;
@@ -84,11 +83,12 @@ static void forget_session(fb_link *link)
     link->step = FB_STEP_HELLO;
 }
 
-void fb_external_restart(fb_node *node, uint32_t index)
+void fb_external_restart(fb_node *node, uint32_t index, fb_error why)
 {
     fb_link *link = fb_links_get(node, index);
     fb_id peer = link->info.peer;
-    fb_links_down(node, index, FB_ERR_LINK_SILENT);
+    fb_links_down(node, index, why);
+    fb_timer_clear(node, &link->life);
     forget_session(link);
     propose(node, index, 0, 0);
     fb_dial_lost(node, link->info.space, peer);

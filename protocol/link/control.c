@@ -171,7 +171,7 @@ static void tick_one(fb_node *node, uint32_t index)
     if (node->mono_ns - link->info.heard_ns >= timing->silent_ns) {
         if (link->info.external) {
             /* The carrier may come back: the session ends, the hello begins anew. */
-            fb_external_restart(node, index);
+            fb_external_restart(node, index, FB_ERR_LINK_SILENT);
         } else {
             fb_link_close(node, index, FB_ERR_LINK_SILENT);
         }

@@ -63,7 +63,9 @@ static void become_pending(fb_node *node, uint32_t index)
         link->stranger = true;
     }
     link->info.state = FB_LINK_PENDING;
-    set_life(node, link, node->options.timing.pending_ns);
+    set_life(node, link,
+             link->info.external ? node->options.timing.handshake_ns
+                                 : node->options.timing.pending_ns);
     fb_links_touch(node, index);
 }
 
@@ -366,6 +368,11 @@ void fb_links_life(fb_node *node, uint32_t index)
 {
     fb_link *link = fb_links_get(node, index);
     if (!is_live(link)) return;
+    if (link->info.external) {
+        /* What was shown may have been lost: both ends begin anew. */
+        fb_external_restart(node, index, FB_ERR_LINK_PENDING);
+        return;
+    }
     bool pending = link->info.state == FB_LINK_PENDING || link->shown;
     fb_link_close(node, index, pending ? FB_ERR_LINK_PENDING : FB_ERR_DEADLINE);
 }

@@ -220,7 +220,7 @@ bool fb_stream_handshake_out(fb_node *node, uint32_t index, fb_writer *out);
 size_t fb_stream_take(fb_node *node, uint32_t index, fb_span bytes);
 void fb_external_begin(fb_node *node, uint32_t index);
 void fb_external_frame_in(fb_node *node, uint32_t index, fb_span bytes);
-void fb_external_restart(fb_node *node, uint32_t index);
+void fb_external_restart(fb_node *node, uint32_t index, fb_error why);
 void fb_external_resend(fb_node *node, uint32_t index);
 
 /* control.c: the link's own control frames. Each write returns the frame's length. */

@@ -11,7 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef WORLD_FAST /* keyed hashes instead of libsodium, for many runs */
+#include "sim/provider_fast.h"
+#else
 #include "io/provider_sodium.h"
+#endif
 #include "protocol/core/digests.h"
 #include "protocol/core/timers.h"
 #include "protocol/identity/identity.h"
@@ -61,7 +65,11 @@ typedef struct world_out {
 
 typedef struct world_node {
     fb_node node;
+#ifdef WORLD_FAST
+    fb_sim_provider fast;
+#else
     fb_sodium *sodium;
+#endif
     uint8_t *arena;
     uint8_t *effects;
     fb_event_handler handler;
@@ -591,15 +599,11 @@ static inline void world_carry_out(world *w, uint32_t i, fb_effects *fx)
     }
     /* What causes events comes after all bytes are on their way. */
     while ((f = fb_effects_next(&own, f)) != NULL) {
-        uint32_t e;
         if (f->kind == FB_FX_DIAL) {
             world_dial(w, i, f->a, fb_span_of(fb_effect_bytes(f), f->len));
         } else if (f->kind == FB_FX_CLOSE) {
             n->last_close = (fb_error)f->b;
             world_close(w, i, f->a);
-        } else if (f->kind == FB_FX_SEND || f->kind == FB_FX_FRAME) {
-            if (world_find(w, i, f->a, &e) == NULL) continue;
-            world_event(w, i, (fb_event){.kind = FB_EV_LINK_WRITABLE, .a = f->a, .b = f->len});
         }
     }
     free(copy);
@@ -610,6 +614,14 @@ static inline void world_take_out(world_end *end, size_t len)
     end->used -= len;
     end->seen += len;
     memmove(end->queue, end->queue + len, end->used);
+}
+
+/* What arrived is credit again. */
+static inline void world_return_credit(world *w, world_conn *conn, uint32_t e, size_t len)
+{
+    world_end *from = &conn->end[1 - e];
+    if (!conn->used || !from->open) return;
+    world_event(w, from->node, (fb_event){.kind = FB_EV_LINK_WRITABLE, .a = from->link, .b = len});
 }
 
 static inline void world_deliver_bytes(world *w, world_conn *conn, uint32_t e)
@@ -623,6 +635,7 @@ static inline void world_deliver_bytes(world *w, world_conn *conn, uint32_t e)
             if (frame == NULL) abort();
             memcpy(frame, end->queue + 4, len);
             world_take_out(end, len + 4);
+            world_return_credit(w, conn, e, len);
             world_event(w, end->node,
                         (fb_event){.kind = FB_EV_CARRIER_FRAME,
                                    .a = end->link,
@@ -655,6 +668,8 @@ static inline void world_deliver_bytes(world *w, world_conn *conn, uint32_t e)
         free(bytes);
         if (!conn->used || !end->open) return;
         world_take_out(end, taken);
+        world_return_credit(w, conn, e, taken);
+        if (!conn->used || !end->open) return;
         if (taken < len) {
             /* RESUME in the same step means: at once. */
             end->paused = fb_links_find(&w->nodes[end->node].node, end->link) != FB_NONE &&
@@ -724,17 +739,33 @@ static inline void world_start(world *w, uint32_t i, uint64_t incarnation)
     fb_link_plane.started(&n->node);
 }
 
-static inline void world_init_node(world *w, uint32_t i, uint8_t identity)
+#ifdef WORLD_FAST
+static inline void world_keys(world_node *n, uint8_t identity)
 {
-    world_node *n = &w->nodes[i];
+    static uint8_t scratch[FB_SIM_PROVIDER_TEXT_MAX];
+    fb_sim_provider_init(&n->fast, (fb_seed){identity, 1}, (fb_seed){identity, 2}, scratch);
+    n->node.options.provider = &n->fast.table;
+    n->node.options.identity_key = FB_SIM_KEY_IDENTITY;
+    n->node.options.link_key = FB_SIM_KEY_LINK;
+}
+#else
+static inline void world_keys(world_node *n, uint8_t identity)
+{
     fb_b32 seed;
     if (fb_sodium_create(32, &n->sodium) != FB_OK) abort();
-    n->node.options = world_options;
     n->node.options.provider = fb_sodium_provider(n->sodium);
     memset(seed.b, identity, sizeof seed.b);
     if (fb_sodium_add_signing(n->sodium, &seed, &n->node.options.identity_key) != FB_OK) abort();
     memset(seed.b, identity + 0x40, sizeof seed.b);
     if (fb_sodium_add_dh(n->sodium, &seed, &n->node.options.link_key) != FB_OK) abort();
+}
+#endif
+
+static inline void world_init_node(world *w, uint32_t i, uint8_t identity)
+{
+    world_node *n = &w->nodes[i];
+    n->node.options = world_options;
+    world_keys(n, identity);
     const fb_provider *p = n->node.options.provider;
     if (p->public_key(p->user, n->node.options.identity_key, &n->node.self_key) != FB_OK) abort();
     n->node.self = fb_node_id_of(p, &n->node.self_key);
@@ -762,7 +793,7 @@ static inline world *world_new(void)
     if (w == NULL) abort();
     the_world = w;
     w->mono_ns = 1000 * WORLD_S;
-    w->credit = 1u << 20;
+    w->credit = WORLD_QUEUE / 2;
     w->effects_cap = 1u << 20;
     w->fault_end = 9;
     for (uint32_t i = 0; i < WORLD_NODES; i++) world_init_node(w, i, (uint8_t)(i + 1));
@@ -784,7 +815,9 @@ static inline void world_free(world *w)
         fb_links_reset_table(&n->node);
         free(n->arena);
         free(n->effects);
+#ifndef WORLD_FAST
         fb_sodium_destroy(n->sodium);
+#endif
     }
     free(w);
     the_world = NULL;

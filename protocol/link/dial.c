@@ -286,6 +286,12 @@ void fb_dial_mark_stored(fb_node *node, uint32_t space, fb_span text)
 
 void fb_link_forget(fb_node *node, uint32_t space, fb_span text)
 {
+    uint32_t i = find(node, space, text);
+    if (i != FB_NONE && !node->links->book[i].stored) fb_dial_remove(node, space, text);
+}
+
+void fb_dial_remove(fb_node *node, uint32_t space, fb_span text)
+{
     fb_links *links = node->links;
     uint32_t i = find(node, space, text);
     if (i == FB_NONE) return;

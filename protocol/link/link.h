@@ -112,6 +112,7 @@ fb_status fb_link_keep_pending(fb_node *node, uint32_t link);
  * should answer, zeros for any member. Said again for a known address: only `expected` changes.
  * FB_ERR_LIMIT: the book is full or the address too long. */
 fb_status fb_link_dial(fb_node *node, uint32_t space, fb_span address, fb_id expected);
+/* Takes back what fb_link_dial said; what PEER_ADD stored stays. */
 void fb_link_forget(fb_node *node, uint32_t space, fb_span address);
 
 #endif

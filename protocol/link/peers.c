@@ -112,7 +112,7 @@ static void write_address(fb_node *node, fb_op *op)
     }
     fb_span k = key_of(node, p->space, text, key);
     if (p->forget) {
-        fb_link_forget(node, p->space, text);
+        fb_dial_remove(node, p->space, text);
         fb_delete(node, k);
     } else {
         fb_dial_mark_stored(node, p->space, text);

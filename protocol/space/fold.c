@@ -88,23 +88,39 @@ static int dot_stamp_compare(const fb_dot_stamp *a, const fb_dot_stamp *b)
     return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-/* Dials a member where it said it is; this node itself and a node that is not approved do not. */
-static void dial(fb_node *node, const fb_member *member)
+static fb_span address_of(const fb_member *member)
 {
-    if (member->address_len == 0 || member->status != FB_MEMBER_APPROVED ||
-        fb_b32_equal(member->key, node->self_key) ||
-        fb_space_own_status(node, member->space) != FB_MEMBER_APPROVED) {
-        return;
-    }
-    /* A full address book is no reason to refuse a statement: others may dial. */
-    (void)fb_link_dial(node, member->space, fb_span_of(member->address, member->address_len),
-                       member->id);
+    return fb_span_of(member->address, member->address_len);
 }
 
-static void dial_members(fb_node *node, uint32_t space)
+static void dial(fb_node *node, fb_member *member, bool wanted)
 {
-    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
-        dial(node, fb_member_at(node, m));
+    if (member->dialled == wanted) return;
+    if (wanted) {
+        /* A full address book is no reason to refuse a statement: others may dial. */
+        if (fb_link_dial(node, member->space, address_of(member), member->id) != FB_OK) return;
+    } else {
+        fb_link_forget(node, member->space, address_of(member));
+    }
+    member->dialled = wanted;
+}
+
+/* Whom this node dials: of the members that said where they are, the next ones after itself in the
+ * ring of node ids. Small spaces are fully linked so; in large ones everybody has as many links in
+ * as out, and nobody's table fills up. */
+static void plan_dials(fb_node *node, uint32_t space)
+{
+    uint32_t own = fb_space_at(node, space)->own;
+    if (own == FB_NONE) return;
+    uint32_t left = node->options.sizes.links / 4;
+    if (left == 0) left = 1;
+    for (uint32_t m = fb_member_next(node, own); m != own; m = fb_member_next(node, m)) {
+        if (m == FB_NONE) m = fb_member_first(node, space);
+        if (m == own) break;
+        fb_member *member = fb_member_at(node, m);
+        if (member->address_len == 0 || member->status != FB_MEMBER_APPROVED) continue;
+        dial(node, member, left > 0);
+        if (left > 0) left--;
     }
 }
 
@@ -135,7 +151,7 @@ static void fold_own(fb_node *node, uint32_t index, fb_span batch)
     fb_space_put(node, index);
     fb_space_touch(node, index);
     fb_space_duty(node, index);
-    dial_members(node, index);
+    plan_dials(node, index);
 }
 
 static void fold_member(fb_node *node, uint32_t space, const fb_statement *statement, fb_span batch)
@@ -185,16 +201,15 @@ static void fold_address(fb_node *node, uint32_t space, const fb_statement *stat
     fb_member *member = fb_member_at(node, index);
     fb_dot_stamp at = {change->stamp, change->dot_node, change->dot_incarnation, change->dot_seq};
     if (member->address_len != 0 && dot_stamp_compare(&at, &member->address_at) <= 0) return;
-    fb_span was = fb_span_of(member->address, member->address_len);
-    bool moved = !fb_span_equal(was, fb_span_of(statement->text, statement->text_len));
-    bool self = fb_b32_equal(member->key, node->self_key);
-    if (moved && was.len != 0 && !self) fb_link_forget(node, space, was);
+    fb_span said = fb_span_of(statement->text, statement->text_len);
+    bool moved = !fb_span_equal(address_of(member), said);
+    if (moved) dial(node, member, false);
     member->address_at = at;
     member->address_len = statement->text_len;
-    memcpy(member->address, statement->text, statement->text_len);
+    memcpy(member->address, said.p, said.len);
     fb_member_touch(node, index);
     fb_member_put(node, index);
-    if (moved) dial(node, member);
+    if (moved) plan_dials(node, space);
 }
 
 void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change)
@@ -352,7 +367,7 @@ void fb_space_duty_due(fb_node *node, uint32_t index)
 void fb_space_started(fb_node *node, uint32_t index)
 {
     const fb_space *space = fb_space_at(node, index);
-    dial_members(node, index);
+    plan_dials(node, index);
     const fb_joining *joining = &space->joining;
     if (joining->given) {
         (void)fb_link_dial(node, index, fb_span_of(joining->address, joining->address_len),

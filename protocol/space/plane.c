@@ -62,6 +62,7 @@ static void member_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u8(w, (uint8_t)member->status);
     fb_write_u8(w, (uint8_t)member->role);
     fb_write_u8(w, member->introduced);
+    fb_write_u8(w, member->dialled);
     fb_write_id(w, member->invite);
     fb_write_u64(w, member->approved_w);
     fb_write_u64(w, (uint64_t)member->address_at.stamp);

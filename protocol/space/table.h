@@ -66,6 +66,7 @@ typedef struct fb_dot_stamp {
 
 typedef struct fb_member {
     bool used;
+    bool dialled;    /* its address is in the address book because of this plane */
     bool introduced; /* known by an invite or a shown statement only; not stored */
     uint32_t space;
     fb_member_status status;

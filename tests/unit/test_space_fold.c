@@ -111,6 +111,55 @@ static void the_latest_address_counts_in_any_order(void **state)
     }
 }
 
+static void few_links(fb_options *options)
+{
+    options->sizes.links = 8; /* a quarter of them is for dialling members */
+}
+
+/* All nodes in the order of their ids; where node 0 stands among them. */
+static uint32_t nodes_by_id(test_net *net, uint32_t *order, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = i;
+        while (at > 0 && fb_id_compare(id_at(net, order[at - 1]), id_at(net, i)) > 0) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    uint32_t own = 0;
+    while (order[own] != 0) own++;
+    return own;
+}
+
+static void a_node_dials_the_next_ones_in_the_ring(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(6, few_links);
+    fb_id space = create(net, 0, "home");
+    uint32_t order[6];
+    uint32_t own = nodes_by_id(net, order, 6);
+    uint8_t b[2048];
+    /* From the farthest to the nearest: each new one takes the place of the farthest dialled. */
+    for (uint32_t step = 5; step >= 1; step--) {
+        uint32_t i = order[(own + step) % 6];
+        assert_int_equal(apply(net, 0,
+                               statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, i),
+                                         FB_ROLE_WRITER, "", step, b)),
+                         FB_OK);
+        assert_int_equal(apply(net, 0,
+                               statement(net, space, i, FB_STATEMENT_ADDRESS, key_at(net, i),
+                                         FB_ROLE_NONE, test_net_address(i), step, b)),
+                         FB_OK);
+        for (uint32_t other = step; other <= 5; other++) {
+            uint32_t j = order[(own + other) % 6];
+            assert_int_equal(dials(test_net_node(net, 0), test_net_address(j)), other < step + 2);
+        }
+    }
+    test_net_free(net);
+}
+
 static void who_has_no_right_states_nothing(void **state)
 {
     (void)state;
@@ -187,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_fold_to_one_result_in_any_order),
         cmocka_unit_test(the_latest_address_counts_in_any_order),
+        cmocka_unit_test(a_node_dials_the_next_ones_in_the_ring),
         cmocka_unit_test(who_has_no_right_states_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

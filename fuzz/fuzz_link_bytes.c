@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #define WORLD_FAST
+#include "fuzz/link_world.h"
 #include "protocol/link/external.h"
-#include "tests/unit/link_world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

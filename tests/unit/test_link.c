@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/link_world.h"
+#include "fuzz/link_world.h"
 
 static const fb_id nobody = {{0}};
 

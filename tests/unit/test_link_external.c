@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "fuzz/link_world.h"
 #include "protocol/link/external.h"
-#include "tests/unit/link_world.h"
 
 static void tick(world *w, uint32_t i)
 {

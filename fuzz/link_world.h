@@ -5,8 +5,8 @@
  *
  * Included by one source file of a program: it defines the functions of the core that the link
  * plane imports, so the real ones are not linked. */
-#ifndef FB_TESTS_LINK_WORLD_H
-#define FB_TESTS_LINK_WORLD_H
+#ifndef FB_FUZZ_LINK_WORLD_H
+#define FB_FUZZ_LINK_WORLD_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A few instances of the messaging and calls planes over fakes of everything around them: links are
  * queues, the store is a list, membership is a table. So each rule can be met alone, and a peer may
- * say anything. Included by one test program at a time: it defines the core's functions. */
+ * say anything. Included by one program at a time: it defines the core's functions. */
 #ifndef FB_TESTS_SIGNAL_FAKES_H
 #define FB_TESTS_SIGNAL_FAKES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "io/provider_sodium.h"
 #include "protocol/core/digests.h"
@@ -274,7 +268,7 @@ bool fb_write_fits(const fb_node *node, size_t bytes, size_t entries)
 void fb_put(fb_node *node, fb_span key, fb_span value)
 {
     fake *f = of(node);
-    assert_true(f->stored < STORE_MAX && key.len <= 64 && value.len <= 64);
+    FB_ASSERT(f->stored < STORE_MAX && key.len <= 64 && value.len <= 64);
     fake_entry *e = &f->store[f->stored++];
     *e = (fake_entry){.w = f->durable + 1, .key_len = key.len, .value_len = value.len};
     memcpy(e->key, key.p, key.len);
@@ -424,7 +418,7 @@ static void emit(uint32_t i, uint32_t j)
         f->wants[j] &= ~(1u << c);
         while (ops->peek(&f->node, j, &out)) {
             fake *to = fakes[j];
-            assert_true(to->queued[i] < QUEUE_MAX);
+            FB_ASSERT(to->queued[i] < QUEUE_MAX);
             fake_frame *frame = &to->queue[i][to->queued[i]];
             if (!fake_lose) {
                 frame->channel = c;
@@ -464,7 +458,7 @@ static void take(uint32_t i, uint32_t from)
         f->queued[from]--;
         memmove(f->queue[from], f->queue[from] + 1, f->queued[from] * sizeof frame);
         free(frame.bytes);
-        assert_int_equal(status, FB_OK);
+        FB_ASSERT(status == FB_OK);
     }
 }
 
@@ -550,10 +544,10 @@ static void fake_new(uint32_t i, const fb_options *options)
     f->node.options.observe = true;
     fb_b32 seed;
     memset(seed.b, (int)i + 1, sizeof seed.b);
-    assert_int_equal(fb_sodium_add_signing(sodium, &seed, &f->node.options.identity_key), FB_OK);
+    FB_ASSERT(fb_sodium_add_signing(sodium, &seed, &f->node.options.identity_key) == FB_OK);
     const fb_provider *provider = f->node.options.provider;
-    assert_int_equal(provider->public_key(provider->user, f->node.options.identity_key, &keys[i]),
-                     FB_OK);
+    FB_ASSERT(provider->public_key(provider->user, f->node.options.identity_key, &keys[i]) ==
+              FB_OK);
     fb_arena arena = {NULL, 0, 0};
     lay_out(&f->node, &arena);
     arena = (fb_arena){calloc(1, arena.used), 0, arena.used};
@@ -584,7 +578,7 @@ static void restart(uint32_t i)
 
 static void fakes_new(const fb_options *options)
 {
-    assert_int_equal(fb_sodium_create(16, &sodium), FB_OK);
+    FB_ASSERT(fb_sodium_create(16, &sodium) == FB_OK);
     fake_external = fake_lose = false;
     for (uint32_t i = 0; i < NODES; i++) fake_new(i, options);
 }
@@ -629,14 +623,14 @@ static void check_digest(uint32_t i)
             fb_write_u32(&w, tag);
             fb_write_u32(&w, k);
             kind->write(node, k, &w);
-            assert_false(w.failed);
+            FB_ASSERT(!w.failed);
             if (w.at == 8) continue;
             fb_hash128 h = fb_xxh128(bytes, w.at, 0);
             fresh.lo += h.lo;
             fresh.hi += h.hi + (fresh.lo < h.lo);
         }
     }
-    assert_true(kept.lo == fresh.lo && kept.hi == fresh.hi);
+    FB_ASSERT(kept.lo == fresh.lo && kept.hi == fresh.hi);
 }
 
 static inline void unused_fakes(void)

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signalling: every reason of profile 5 in its place, and the rules of profile 6. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include "tests/unit/signal_fakes.h"
 
 #include "protocol/messaging/state.h"

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls: a streamed answer under credit, ends of every kind, both carriers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include "tests/unit/signal_fakes.h"
 
 #include "protocol/rpc/state.h"

@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fb_node_step with arbitrary events. Two nodes of one space run over a driver that keeps the
+ * contract where it must (a store is a store, links have two ends); the input decides everything
+ * else: what is delivered when, repeated, lost, changed, cut, failed, asked, and events made of
+ * nothing but its bytes. Nothing may assert; a driver's mistake changes nothing; a second run of
+ * the same input gives the same effects and digests. */
+#include <stdlib.h>
+
+#include "protocol/base/assert.h"
+#include "protocol/base/cursor.h"
+#include "protocol/core/node.h"
+#include "protocol/core/request.h"
+#include "protocol/store/readset.h"
+#include "protocol/store/writeset.h"
+#include "sim/provider_fast.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define NODES      2u
+#define QUEUE_MAX  256u
+#define STORE_MAX  512u
+#define LINKS_MAX  16u
+#define INPUT_MAX  4096u
+#define STEPS_MAX  4000u
+#define READ_BYTES (1u << 18)
+
+typedef struct pending {
+    uint32_t node;
+    fb_event event;
+    uint8_t *bytes;
+} pending;
+
+typedef struct stored {
+    fb_span key, value; /* owned */
+} stored;
+
+typedef struct wire {
+    uint64_t ends[NODES]; /* link numbers, 0: none */
+    bool external;
+} wire;
+
+typedef struct machine {
+    fb_node *node;
+    fb_sim_provider provider;
+    stored store[STORE_MAX];
+    uint32_t stored;
+    uint64_t incarnation, applied;
+    uint64_t asked; /* last request */
+    bool store_fails;
+} machine;
+
+typedef struct world {
+    machine machines[NODES];
+    pending queue[QUEUE_MAX];
+    uint32_t queued;
+    wire wires[LINKS_MAX];
+    uint64_t links, lives, mono_ns;
+    int64_t wall_us;
+    uint64_t steps, trace;
+    fb_id space;
+    uint8_t invite[512];
+    size_t invite_len;
+} world;
+
+static uint8_t scratch[FB_SIM_PROVIDER_TEXT_MAX];
+static uint64_t *arena;
+static size_t arena_bytes;
+
+static void *allocate(void *user, size_t bytes)
+{
+    (void)user;
+    return calloc(1, bytes);
+}
+
+static void release(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    (void)bytes;
+    free(memory);
+}
+
+static uint8_t *copy_of(fb_span s)
+{
+    uint8_t *p = malloc(s.len == 0 ? 1 : s.len);
+    FB_ASSERT(p != NULL);
+    if (s.len != 0) memcpy(p, s.p, s.len);
+    return p;
+}
+
+static void enqueue(world *w, uint32_t node, fb_event event)
+{
+    if (w->queued == QUEUE_MAX) return; /* late for ever, which a driver may be */
+    pending *p = &w->queue[w->queued++];
+    *p = (pending){node, event, copy_of(fb_span_of(event.bytes, event.len))};
+}
+
+static pending dequeue(world *w, uint32_t at)
+{
+    pending p = w->queue[at];
+    w->queued--;
+    memmove(&w->queue[at], &w->queue[at + 1], (w->queued - at) * sizeof p);
+    return p;
+}
+
+/* ---- The store ---- */
+
+static uint32_t find(const machine *m, fb_span key)
+{
+    uint32_t at = 0;
+    while (at < m->stored && fb_span_compare(m->store[at].key, key) < 0) at++;
+    return at;
+}
+
+static void drop_entry(machine *m, uint32_t at)
+{
+    free((void *)(uintptr_t)m->store[at].key.p);
+    free((void *)(uintptr_t)m->store[at].value.p);
+    m->stored--;
+    memmove(&m->store[at], &m->store[at + 1], (m->stored - at) * sizeof(stored));
+}
+
+static bool apply(machine *m, fb_span set)
+{
+    fb_reader r = fb_reader_of(set);
+    while (fb_reader_left(&r) > 0) {
+        fb_write_entry e = fb_write_entry_next(&r);
+        FB_ASSERT(!r.failed);
+        uint32_t at = find(m, e.key);
+        if (at < m->stored && fb_span_equal(m->store[at].key, e.key)) drop_entry(m, at);
+        if (e.kind != FB_WRITE_PUT) continue;
+        if (m->stored == STORE_MAX) return false;
+        memmove(&m->store[at + 1], &m->store[at], (m->stored - at) * sizeof(stored));
+        m->store[at] = (stored){fb_span_of(copy_of(e.key), e.key.len),
+                                fb_span_of(copy_of(e.value), e.value.len)};
+        m->stored++;
+    }
+    return true;
+}
+
+static void answer_item(const machine *m, const fb_read_item *item, fb_writer *w)
+{
+    size_t head = w->at;
+    fb_write_u8(w, 1);
+    fb_write_u32(w, 0);
+    size_t start = w->at;
+    uint32_t from = find(m, item->low), count = 0;
+    uint32_t to = item->high.len == 0 ? m->stored : find(m, item->high);
+    bool key = item->kind == FB_READ_KEY, whole = true;
+    if (key)
+        to = from < m->stored && fb_span_equal(m->store[from].key, item->low) ? from + 1 : from;
+    for (uint32_t i = 0; from + i < to; i++) {
+        if (count == item->items || (count > 0 && w->at - start >= item->bytes)) {
+            whole = key;
+            break;
+        }
+        bool down = (item->flags & FB_READ_DESCENDING) != 0;
+        const stored *s = &m->store[down ? to - 1 - i : from + i];
+        size_t shown = s->value.len < item->value_bytes ? s->value.len : item->value_bytes;
+        fb_read_entry entry = {s->key, (uint32_t)s->value.len, {s->value.p, shown}};
+        fb_read_entry_write(w, &entry);
+        count++;
+    }
+    if (w->failed) return;
+    w->p[head] = whole;
+    fb_store_be(w->p + head + 1, count, 4);
+}
+
+static void do_read(world *w, uint32_t i, const fb_effect *fx)
+{
+    const machine *m = &w->machines[i];
+    static uint8_t bytes[READ_BYTES];
+    fb_writer out = fb_writer_of(bytes, sizeof bytes);
+    fb_write_u64(&out, m->incarnation);
+    fb_reader r = fb_reader_of(fb_span_of(fb_effect_bytes(fx), fx->len));
+    uint16_t count = fb_read_u16(&r);
+    for (uint16_t k = 0; k < count; k++) {
+        fb_read_item item = fb_read_item_next(&r);
+        answer_item(m, &item, &out);
+    }
+    FB_ASSERT(fb_reader_done(&r));
+    enqueue(w, i,
+            (fb_event){.kind = FB_EV_READ_DONE,
+                       .len = out.failed ? 0 : (uint32_t)out.at,
+                       .a = fx->a,
+                       .b = m->applied,
+                       .c = out.failed ? FB_ERR_STORE_FAILED : FB_OK,
+                       .bytes = bytes});
+}
+
+static void do_write(world *w, uint32_t i, const fb_effect *fx)
+{
+    machine *m = &w->machines[i];
+    bool ok = !m->store_fails && fx->a == m->incarnation && fx->b == m->applied + 1 &&
+              apply(m, fb_span_of(fb_effect_bytes(fx), fx->len));
+    if (ok) m->applied = fx->b;
+    enqueue(w, i,
+            (fb_event){.kind = FB_EV_WRITE_DONE,
+                       .a = fx->a,
+                       .b = fx->b,
+                       .c = ok ? FB_OK : FB_ERR_STORE_FAILED});
+}
+
+/* ---- Links ---- */
+
+static wire *wire_of(world *w, uint32_t i, uint64_t number)
+{
+    for (uint32_t k = 0; k < LINKS_MAX; k++) {
+        if (number != 0 && w->wires[k].ends[i] == number) return &w->wires[k];
+    }
+    return NULL;
+}
+
+static void close_end(world *w, wire *l, uint32_t i, fb_error why)
+{
+    if (l->ends[i] == 0) return;
+    enqueue(w, i, (fb_event){.kind = FB_EV_LINK_CLOSED, .a = l->ends[i], .b = why});
+    l->ends[i] = 0;
+}
+
+static wire *open_wire(world *w, bool external)
+{
+    for (uint32_t k = 0; k < LINKS_MAX; k++) {
+        wire *l = &w->wires[k];
+        if ((l->ends[0] | l->ends[1]) != 0) continue;
+        *l = (wire){{w->links + 1, w->links + 2}, external};
+        w->links += 2;
+        return l;
+    }
+    return NULL;
+}
+
+static void grant(world *w, uint32_t i, uint64_t link, uint64_t bytes)
+{
+    enqueue(w, i, (fb_event){.kind = FB_EV_LINK_WRITABLE, .a = link, .b = bytes});
+}
+
+static void do_dial(world *w, uint32_t i, const fb_effect *fx)
+{
+    wire *l = fx->len == 1 && fb_effect_bytes(fx)[0] == '1' - i ? open_wire(w, false) : NULL;
+    fb_event result = {.kind = FB_EV_DIAL_RESULT, .a = fx->a, .c = FB_ERR_UNREACHABLE};
+    if (l != NULL) {
+        result.b = l->ends[i];
+        result.c = FB_OK;
+        static const uint8_t from[] = "host:1";
+        enqueue(
+            w, 1 - i,
+            (fb_event){.kind = FB_EV_LINK_OPENED, .len = 6, .a = l->ends[1 - i], .bytes = from});
+        grant(w, 1 - i, l->ends[1 - i], 1u << 20);
+    }
+    enqueue(w, i, result);
+    if (l != NULL) grant(w, i, l->ends[i], 1u << 20);
+}
+
+static void open_carrier(world *w)
+{
+    wire *l = open_wire(w, true);
+    for (uint32_t i = 0; l != NULL && i < NODES; i++) {
+        uint8_t bytes[48];
+        memcpy(bytes, w->space.b, 16);
+        memcpy(bytes + 16, w->machines[1 - i].provider.public_key.b, 32);
+        enqueue(
+            w, i,
+            (fb_event){.kind = FB_EV_CARRIER_OPENED, .len = 48, .a = l->ends[i], .bytes = bytes});
+        grant(w, i, l->ends[i], 1u << 20);
+    }
+}
+
+static void do_send(world *w, uint32_t i, const fb_effect *fx)
+{
+    wire *l = wire_of(w, i, fx->a);
+    if (l == NULL) return;
+    if (l->ends[1 - i] != 0) {
+        enqueue(w, 1 - i,
+                (fb_event){.kind = fx->kind == FB_FX_FRAME ? FB_EV_CARRIER_FRAME : FB_EV_LINK_BYTES,
+                           .len = fx->len,
+                           .a = l->ends[1 - i],
+                           .bytes = fb_effect_bytes(fx)});
+    }
+    grant(w, i, fx->a, fx->len);
+}
+
+/* ---- Steps ---- */
+
+static void start(world *w, uint32_t i)
+{
+    machine *m = &w->machines[i];
+    for (uint32_t k = 0; k < LINKS_MAX; k++) {
+        close_end(w, &w->wires[k], 1 - i, FB_ERR_LINK_CLOSED);
+        w->wires[k].ends[i] = 0;
+    }
+    /* Nothing of the earlier life is delivered any more. */
+    for (uint32_t k = 0; k < w->queued;) {
+        if (w->queue[k].node == i) {
+            free(dequeue(w, k).bytes);
+        } else {
+            k++;
+        }
+    }
+    m->incarnation = 1000 + ++w->lives;
+    m->applied = 0;
+    enqueue(w, i, (fb_event){.kind = FB_EV_START, .a = m->incarnation, .b = 5, .c = 6});
+}
+
+static void trace(world *w, const void *bytes, size_t len)
+{
+    w->trace = fb_xxh64(bytes, len, w->trace);
+}
+
+static void reply(world *w, uint32_t i, const fb_effect *fx)
+{
+    if (fx->a != w->machines[i].asked || fx->b != FB_OK || i != 0) return;
+    if (fx->len == 16 && fb_id_is_zero(w->space)) memcpy(w->space.b, fb_effect_bytes(fx), 16);
+    if (fx->len > 100 && fx->len < sizeof w->invite) {
+        memcpy(w->invite, fb_effect_bytes(fx), fx->len);
+        w->invite_len = fx->len;
+    }
+}
+
+static void carry_out(world *w, uint32_t i, const fb_effects *out)
+{
+    bool again = false;
+    for (const fb_effect *fx = NULL; (fx = fb_effects_next(out, fx)) != NULL;) {
+        if (fx->kind < FB_FX_LOG) trace(w, fx, sizeof *fx + fx->len);
+        wire *l;
+        switch (fx->kind) {
+        case FB_FX_DIAL:
+            do_dial(w, i, fx);
+            break;
+        case FB_FX_SEND:
+        case FB_FX_FRAME:
+            do_send(w, i, fx);
+            break;
+        case FB_FX_CLOSE:
+            l = wire_of(w, i, fx->a);
+            if (l == NULL) break;
+            close_end(w, l, i, FB_OK);
+            close_end(w, l, 1 - i, FB_OK);
+            break;
+        case FB_FX_READ:
+            do_read(w, i, fx);
+            break;
+        case FB_FX_WRITE:
+            do_write(w, i, fx);
+            break;
+        case FB_FX_REPLY:
+            reply(w, i, fx);
+            break;
+        case FB_FX_NEED_START:
+            again = true;
+            break;
+        default:
+            break;
+        }
+    }
+    if (again) start(w, i);
+}
+
+static void step(world *w, uint32_t i, fb_event event)
+{
+    fb_node *node = w->machines[i].node;
+    if (++w->steps > STEPS_MAX) return;
+    event.mono_ns = w->mono_ns;
+    event.wall_us = w->wall_us;
+    fb_effects out = {.memory = (uint8_t *)arena, .capacity = arena_bytes};
+    bool compare = w->steps % 16 == 0;
+    fb_hash128 before = compare ? fb_node_digest(node) : (fb_hash128){0, 0};
+    fb_status status = fb_node_step(node, &event, &out);
+    trace(w, &status, sizeof status);
+    if (status != FB_OK) {
+        FB_ASSERT(fb_error_class_of(status) == FB_CLASS_ARGUMENT);
+        FB_ASSERT(out.used == 0);
+        if (!compare) return;
+        fb_hash128 after = fb_node_digest(node);
+        FB_ASSERT(before.lo == after.lo && before.hi == after.hi);
+        return;
+    }
+    if (event.kind == FB_EV_LINK_BYTES) FB_ASSERT(out.consumed <= event.len);
+    if (event.kind == FB_EV_LINK_BYTES && out.consumed < event.len) {
+        event.bytes += out.consumed;
+        event.len -= (uint32_t)out.consumed;
+        enqueue(w, i, event);
+    }
+    carry_out(w, i, &out);
+}
+
+static void deliver(world *w, uint32_t at)
+{
+    pending p = dequeue(w, at);
+    p.event.bytes = p.bytes;
+    step(w, p.node, p.event);
+    free(p.bytes);
+}
+
+/* As a decent driver would, for a while. */
+static void settle(world *w, uint32_t most)
+{
+    for (; most > 0; most--) {
+        if (w->queued > 0) {
+            deliver(w, 0);
+            continue;
+        }
+        bool ticked = false;
+        for (uint32_t i = 0; i < NODES; i++) {
+            if (fb_node_deadline(w->machines[i].node) > w->mono_ns) continue;
+            step(w, i, (fb_event){.kind = FB_EV_TICK});
+            ticked = true;
+        }
+        if (!ticked) return;
+    }
+}
+
+/* ---- Requests ---- */
+
+static void ask(world *w, uint32_t i, fb_verb verb, fb_span arguments)
+{
+    static uint64_t number;
+    machine *m = &w->machines[i];
+    number = ++m->asked;
+    step(w, i,
+         (fb_event){.kind = FB_EV_REQUEST,
+                    .len = (uint32_t)arguments.len,
+                    .a = number,
+                    .b = verb,
+                    .bytes = arguments.p});
+}
+
+static void ask_record(world *w, uint32_t i, uint8_t what)
+{
+    uint8_t bytes[256];
+    fb_writer out = fb_writer_of(bytes, sizeof bytes);
+    fb_id record = {{1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, what & 3}};
+    fb_write_id(&out, w->space);
+    if ((what & 0xc0) == 0xc0) {
+        fb_write_u16(&out, 1);
+        fb_write_id(&out, record);
+        ask(w, i, FB_VERB_PUBLISH, fb_writer_span(&out));
+        return;
+    }
+    fb_write_u8(&out, 1);
+    fb_write_span16(&out, fb_span_text((what & 4) != 0 ? "notes" : "tasks"));
+    fb_write_id(&out, record);
+    fb_verb verb = (what & 0xc0) == 0 ? FB_VERB_RECORD_PUT : FB_VERB_RECORD_DELETE;
+    if ((what & 0xc0) == 0x80) {
+        ask(w, i, FB_VERB_RECORD_GET, fb_writer_span(&out));
+        return;
+    }
+    if (verb == FB_VERB_RECORD_PUT) fb_write_u8(&out, (what & 8) != 0 ? 1 : 2);
+    fb_write_u8(&out, 0);
+    fb_write_id(&out, (fb_id){{0}});
+    if (verb == FB_VERB_RECORD_PUT) {
+        fb_write_u16(&out, 1);
+        fb_write_span16(&out, fb_span_text((what & 16) != 0 ? "a" : "b"));
+        fb_write_u8(&out, (what & 32) != 0 ? 2 : 1);
+        fb_write_span32(&out, fb_span_text((what & 32) != 0 ? "" : "\"v\""));
+    }
+    ask(w, i, verb, fb_writer_span(&out));
+}
+
+/* One space, two members, a link: from where most inputs begin. */
+static void introduce(world *w)
+{
+    settle(w, 200);
+    uint8_t bytes[1024];
+    fb_writer out = fb_writer_of(bytes, sizeof bytes);
+    fb_write_span16(&out, fb_span_text("home"));
+    ask(w, 0, FB_VERB_SPACE_CREATE, fb_writer_span(&out));
+    settle(w, 200);
+    if (fb_id_is_zero(w->space)) return;
+    out = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&out, w->space);
+    fb_write_u32(&out, 1);
+    fb_write_u64(&out, 0);
+    fb_write_span16(&out, fb_span_text("0"));
+    ask(w, 0, FB_VERB_SPACE_INVITE, fb_writer_span(&out));
+    settle(w, 200);
+    if (w->invite_len == 0) return;
+    ask(w, 1, FB_VERB_SPACE_JOIN, fb_span_of(w->invite, w->invite_len));
+    settle(w, 400);
+    out = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&out, w->space);
+    fb_write_id(&out, fb_node_self(w->machines[1].node));
+    fb_write_u8(&out, 2);
+    ask(w, 0, FB_VERB_SPACE_APPROVE, fb_writer_span(&out));
+    settle(w, 600);
+}
+
+/* ---- The input ---- */
+
+static fb_span take(fb_reader *r, size_t len)
+{
+    size_t left = fb_reader_left(r);
+    return fb_read_bytes(r, len < left ? len : left);
+}
+
+static void arbitrary(world *w, uint32_t i, uint8_t choice, fb_reader *r)
+{
+    static const uint8_t kinds[] = {1, 2, 10, 11, 12, 13, 14, 15, 16, 20, 21, 30, 31, 32, 0, 99};
+    fb_event event = {.kind = kinds[choice % sizeof kinds]};
+    event.a = fb_read_u8(r);
+    event.b = fb_read_u8(r);
+    event.c = fb_read_u8(r);
+    if ((choice & 16) != 0) event.a += w->machines[i].incarnation - 8;
+    if ((choice & 32) != 0) event.b = ~event.b;
+    fb_span bytes = take(r, fb_read_u8(r));
+    uint8_t *copy = copy_of(bytes);
+    event.len = (uint32_t)bytes.len;
+    event.bytes = copy;
+    /* What the contract forbids a driver is not asked of it: a life begins through start(), a
+     * link's number is new, a write set is done when it is done. */
+    bool forbidden = event.kind == FB_EV_START || event.kind == FB_EV_LINK_OPENED ||
+                     event.kind == FB_EV_CARRIER_OPENED || event.kind == FB_EV_WRITE_DONE ||
+                     event.kind == FB_EV_DIAL_RESULT || event.kind == FB_EV_REQUEST;
+    if (event.kind == FB_EV_LINK_OPENED || event.kind == FB_EV_CARRIER_OPENED) {
+        event.a = ++w->links;
+        forbidden = false;
+    }
+    if (event.kind == FB_EV_REQUEST) {
+        event.a = ++w->machines[i].asked;
+        event.b &= 63;
+        forbidden = false;
+    }
+    if (!forbidden) step(w, i, event);
+    free(copy);
+}
+
+static void change(pending *p, fb_reader *r)
+{
+    uint8_t at = fb_read_u8(r), by = fb_read_u8(r);
+    if (p->event.len == 0) return;
+    bool from_peer = p->event.kind == FB_EV_LINK_BYTES || p->event.kind == FB_EV_CARRIER_FRAME;
+    bool read = p->event.kind == FB_EV_READ_DONE;
+    if (!from_peer && !read) return;
+    size_t place = p->event.len * (size_t)at / 256;
+    if (by == 0) {
+        p->event.len = (uint32_t)place;
+    } else if (!read || place >= 8) {
+        p->bytes[place] ^= by;
+    }
+}
+
+static void act(world *w, uint8_t what, uint8_t choice, fb_reader *r)
+{
+    uint32_t i = choice & 1;
+    uint32_t at = w->queued == 0 ? 0 : choice % w->queued;
+    switch (what % 16) {
+    case 0:
+    case 1:
+    case 2:
+        settle(w, choice);
+        break;
+    case 3:
+        if (w->queued > 0) deliver(w, at);
+        break;
+    case 4:
+        if (w->queued > 0) change(&w->queue[at], r);
+        break;
+    case 5: /* carriers may repeat frames */
+        if (w->queued > 0 && w->queue[at].event.kind == FB_EV_CARRIER_FRAME) {
+            fb_event event = w->queue[at].event;
+            event.bytes = w->queue[at].bytes;
+            enqueue(w, w->queue[at].node, event);
+        }
+        break;
+    case 6: /* and lose them */
+        if (w->queued > 0 && w->queue[at].event.kind == FB_EV_CARRIER_FRAME) {
+            free(dequeue(w, at).bytes);
+        }
+        break;
+    case 7:
+        w->mono_ns += choice * UINT64_C(50000000);
+        w->wall_us += choice * INT64_C(50000);
+        for (uint32_t k = 0; k < NODES; k++) step(w, k, (fb_event){.kind = FB_EV_TICK});
+        break;
+    case 8:
+        arbitrary(w, i, (uint8_t)(choice >> 1), r);
+        break;
+    case 9:
+    case 10:
+        ask_record(w, i, (uint8_t)(choice >> 1 | choice << 7));
+        break;
+    case 11:
+        if (choice < 32) start(w, i);
+        w->machines[i].store_fails = choice > 240;
+        break;
+    case 12:
+        for (uint32_t k = 0; k < LINKS_MAX; k++) {
+            if (k % 4 != choice / 2 % 4) continue;
+            close_end(w, &w->wires[k], i, FB_ERR_LINK_CLOSED);
+            close_end(w, &w->wires[k], 1 - i, FB_OK);
+        }
+        break;
+    case 13:
+        open_carrier(w);
+        break;
+    case 14:
+        w->wall_us = (int64_t)((uint64_t)(choice - 128) << 53);
+        if ((choice & 3) != 0) w->wall_us = INT64_C(1718000000000000) + choice * INT64_C(60000000);
+        break;
+    case 15: {
+        fb_verb verb = (fb_verb)(choice % 64);
+        uint8_t bytes[96];
+        fb_writer out = fb_writer_of(bytes, sizeof bytes);
+        if ((choice & 64) != 0) fb_write_id(&out, w->space);
+        fb_write_span(&out, take(r, fb_read_u8(r) % 64));
+        ask(w, choice >> 7, verb, fb_writer_span(&out));
+        break;
+    }
+    }
+}
+
+static uint64_t run(fb_span input)
+{
+    world *w = calloc(1, sizeof *w);
+    FB_ASSERT(w != NULL);
+    w->mono_ns = 1;
+    w->wall_us = INT64_C(1718000000000000);
+    for (uint32_t i = 0; i < NODES; i++) {
+        machine *m = &w->machines[i];
+        fb_sim_provider_init(&m->provider, (fb_seed){i, 1}, (fb_seed){i, 2}, scratch);
+        fb_options options = fb_options_small();
+        options.allocator = (fb_allocator){NULL, allocate, release};
+        options.provider = &m->provider.table;
+        options.identity_key = FB_SIM_KEY_IDENTITY;
+        options.link_key = FB_SIM_KEY_LINK;
+        options.observe = true;
+        options.digest_every_step = false;
+        if (arena == NULL) {
+            arena_bytes = fb_effects_bytes_min(&options);
+            arena = malloc((arena_bytes + 7) & ~(size_t)7);
+        }
+        FB_ASSERT(fb_node_create(&options, &m->node) == FB_OK);
+        start(w, i);
+    }
+    fb_reader r = fb_reader_of(input);
+    if ((fb_read_u8(&r) & 1) != 0) introduce(w);
+    w->steps = 0;
+    while (fb_reader_left(&r) >= 2 && w->steps < STEPS_MAX) {
+        uint8_t what = fb_read_u8(&r);
+        act(w, what, fb_read_u8(&r), &r);
+    }
+    for (uint32_t i = 0; i < NODES; i++) {
+        fb_hash128 digest = fb_node_digest(w->machines[i].node);
+        trace(w, &digest, sizeof digest);
+    }
+    uint64_t result = w->trace;
+    while (w->queued > 0) free(dequeue(w, 0).bytes);
+    for (uint32_t i = 0; i < NODES; i++) {
+        while (w->machines[i].stored > 0) drop_entry(&w->machines[i], 0);
+        fb_node_destroy(w->machines[i].node);
+    }
+    free(w);
+    return result;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1 || size > INPUT_MAX) return 0;
+    fb_span input = fb_span_of(data, size);
+    uint64_t first = run(input);
+    if ((data[0] & 2) != 0) FB_ASSERT(run(input) == first);
+    return 0;
+}

@@ -2,6 +2,9 @@
 /* The calls channel under a hostile peer: node 0 calls and serves node 1, whose frames are either
  * its own or the input's. Every call ends exactly once, tables are empty when the links are, and
  * the incremental digest is that of the state. */
+#define STORE_MAX 16u
+#define QUEUE_MAX 256u
+#define ARENA_MAX (1u << 16)
 #include "tests/unit/signal_fakes.h"
 
 #include "protocol/rpc/state.h"

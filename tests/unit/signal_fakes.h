@@ -20,10 +20,12 @@
 #include "protocol/store/keys.h"
 #include "protocol/store/ops.h"
 
-#define NODES      3u
-#define QUEUE_MAX  512u
-#define STORE_MAX  4096u
-#define ARENA_MAX  (1u << 20)
+#define NODES 3u
+#ifndef STORE_MAX
+#define STORE_MAX 4096u
+#define QUEUE_MAX 512u
+#define ARENA_MAX (1u << 20)
+#endif
 #define MINUTE_US  INT64_C(60000000)
 #define NOON_US    INT64_C(1718000000000000)
 #define SECOND_NS  UINT64_C(1000000000)

@@ -328,12 +328,12 @@ static bool walk_name(walk *w)
     fb_json_watch *member = NULL;
     if (w->depth == 1) {
         member = watched_by(w->watch, w->watched, &w->next_watched, name, escaped);
-        w->member = member;
         /* The list itself finds a repeated watched name, so a closed object needs no other. */
         if (member != NULL && member->value.len != 0) {
             return scan_fail(s, start, FB_JSON_DUPLICATE);
         }
         if (member == NULL && w->rules->closed) return scan_fail(s, start, FB_JSON_UNKNOWN);
+        w->member = member;
     }
     if (member == NULL && !fb_json_names_add(&w->names, w->text, name, escaped)) {
         return scan_fail(s, start, FB_JSON_MEMBERS);

@@ -105,6 +105,16 @@ static void dial(fb_node *node, fb_member *member, bool wanted)
     member->dialled = wanted;
 }
 
+void fb_space_dial_inviter(fb_node *node, uint32_t space)
+{
+    fb_joining *joining = &fb_space_at(node, space)->joining;
+    if (!joining->given || joining->dialled) return;
+    joining->dialled =
+        fb_link_dial(node, space, fb_span_of(joining->address, joining->address_len),
+                     fb_node_id_of(node->options.provider, &joining->inviter)) == FB_OK;
+    fb_space_touch(node, space);
+}
+
 /* Whom this node dials: of the members that said where they are, the next ones after itself in the
  * ring of node ids. Small spaces are fully linked so; in large ones everybody has as many links in
  * as out, and nobody's table fills up. */
@@ -121,6 +131,15 @@ static void plan_dials(fb_node *node, uint32_t space)
         if (member->address_len == 0 || member->status != FB_MEMBER_APPROVED) continue;
         dial(node, member, left > 0);
         if (left > 0) left--;
+    }
+    /* The address of the invite is one more, as long as there are too few. */
+    if (left > 0) {
+        fb_space_dial_inviter(node, space);
+    } else if (fb_space_at(node, space)->joining.dialled) {
+        fb_joining *joining = &fb_space_at(node, space)->joining;
+        fb_link_forget(node, space, fb_span_of(joining->address, joining->address_len));
+        joining->dialled = false;
+        fb_space_touch(node, space);
     }
 }
 
@@ -366,12 +385,7 @@ void fb_space_duty_due(fb_node *node, uint32_t index)
 
 void fb_space_started(fb_node *node, uint32_t index)
 {
-    const fb_space *space = fb_space_at(node, index);
+    if (fb_space_at(node, index)->own == FB_NONE) fb_space_dial_inviter(node, index);
     plan_dials(node, index);
-    const fb_joining *joining = &space->joining;
-    if (joining->given) {
-        (void)fb_link_dial(node, index, fb_span_of(joining->address, joining->address_len),
-                           fb_node_id_of(node->options.provider, &joining->inviter));
-    }
     fb_space_duty(node, index);
 }

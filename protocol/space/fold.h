@@ -8,6 +8,9 @@
 /* Dials the members that said where they are, and sees to the node's own statements. */
 void fb_space_started(fb_node *node, uint32_t space);
 
+/* The node that answers at the address of the invite, if this node joined by one. */
+void fb_space_dial_inviter(fb_node *node, uint32_t space);
+
 /* This node has something to state itself: the root of a space it created, its own address. Tried
  * until it is written. */
 void fb_space_duty(fb_node *node, uint32_t space);

@@ -153,13 +153,6 @@ static void answer_join(fb_node *node, const fb_waiting *by, const fb_space *spa
     fb_request_answer(node, by, FB_OK, fb_span_of(answer, sizeof answer));
 }
 
-static void dial_inviter(fb_node *node, uint32_t index)
-{
-    const fb_joining *joining = &fb_space_at(node, index)->joining;
-    (void)fb_link_dial(node, index, fb_span_of(joining->address, joining->address_len),
-                       fb_node_id_of(node->options.provider, &joining->inviter));
-}
-
 /* A space that is known already: goes on with this invite, or answers at once (*done). */
 static fb_status join_again(fb_node *node, uint32_t index, const fb_invite *invite,
                             const fb_waiting *by, bool *done)
@@ -172,7 +165,6 @@ static fb_status join_again(fb_node *node, uint32_t index, const fb_invite *invi
         return FB_OK;
     }
     if (space->waiting.number != 0 && fb_request_is_open(node, &space->waiting)) return FB_ERR_BUSY;
-    fb_link_forget(node, index, fb_span_of(space->joining.address, space->joining.address_len));
     space->taken = false;
     return FB_OK;
 }
@@ -214,13 +206,18 @@ static void join_run(fb_node *node, fb_op *op)
     }
     if (!again) {
         fb_joining *joining = &space->joining;
+        fb_span before = fb_span_of(joining->address, joining->address_len);
+        if (joining->dialled && !fb_span_equal(before, fb_invite_address(&invite))) {
+            fb_link_forget(node, index, before);
+        }
+        joining->dialled = false; /* it may be another node that is expected there */
         joining->given = true;
         joining->id = invite.id;
         joining->secret = invite.secret;
         joining->inviter = invite.inviter;
         joining->address_len = invite.address_len;
         memcpy(joining->address, invite.address, invite.address_len);
-        dial_inviter(node, index);
+        fb_space_dial_inviter(node, index);
         if (space->own != FB_NONE) {
             answer_join(node, by, space, FB_MEMBER_APPROVED); /* its creator, without its store */
         } else {

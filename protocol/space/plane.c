@@ -33,6 +33,7 @@ static void space_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u32(w, space->own);
     fb_write_u64(w, space->waiting.number);
     fb_write_u8(w, space->joining.given);
+    fb_write_u8(w, space->joining.dialled);
     fb_write_id(w, space->joining.id);
     fb_write_b32(w, space->joining.inviter);
     fb_write_span16(w, fb_span_of(space->joining.address, space->joining.address_len));

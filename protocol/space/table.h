@@ -25,6 +25,7 @@ typedef struct fb_retry {
 /* What a joiner keeps of its invite. */
 typedef struct fb_joining {
     bool given;
+    bool dialled; /* its address is in the address book because of this plane */
     fb_id id;
     fb_b32 secret; /* zeros once this node is approved */
     fb_b32 inviter;

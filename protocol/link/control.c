@@ -187,6 +187,11 @@ static void tick_one(fb_node *node, uint32_t index)
         fb_dial_renew(node, link->address);
     }
     if (link->points > 0) link->points--;
+    if (!link->local_ok && node->mono_ns - link->pending_since_ns >= timing->pending_ns) {
+        link->pending_since_ns = node->mono_ns;
+        link->pending_bytes = 0;
+    }
+    fb_link_take_again(node, index); /* in case nothing else says so */
     fb_links_owe(node, index, FB_OWES_HEARTBEAT);
 }
 

@@ -65,7 +65,10 @@ typedef struct fb_channel {
     void (*up)(fb_node *node, uint32_t link);
     /* It is no longer. */
     void (*down)(fb_node *node, uint32_t link, fb_error why);
-    /* A whole frame arrived. Not FB_OK: the peer broke a rule; counted against its budget. */
+    /* A whole frame arrived. FB_ERR_BUSY: it cannot be taken now; on a byte stream the link pauses
+     * and offers it again when a write set is durable or fb_link_take_again is called, on an
+     * external carrier it counts as lost. Another error: the peer broke a rule; counted against its
+     * budget. */
     fb_status (*frame)(fb_node *node, uint32_t link, fb_span frame);
     /* The next frame to send, or false. The same frame is asked for again until `sent`. */
     bool (*peek)(fb_node *node, uint32_t link, fb_frame_out *out);
@@ -97,6 +100,10 @@ uint32_t fb_link_capacity(const fb_node *node);
 /* The open link to a member, or FB_NONE. */
 uint32_t fb_link_to(const fb_node *node, uint32_t space, uint32_t member);
 
+/* What a plane answered with FB_ERR_BUSY may be offered again. Cheap when nothing waits. */
+void fb_link_take_again(fb_node *node, uint32_t link);
+
+/* Ends it; the planes hear of it at the end of the event. */
 void fb_link_close(fb_node *node, uint32_t link, fb_error why);
 /* Points against the budget of misbehaviour; at the budget the link is closed with a back-off. */
 void fb_link_misbehaved(fb_node *node, uint32_t link, uint32_t points);

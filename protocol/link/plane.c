@@ -185,7 +185,8 @@ const fb_plane fb_link_plane = {
 static fb_status opened(fb_node *node, const fb_event *event)
 {
     if (event->a == 0 || fb_links_find(node, event->a) != FB_NONE) return FB_ERR_EVENT_MALFORMED;
-    uint32_t index = node->links->table[0].in == NULL ? FB_NONE : fb_links_add(node, event->a);
+    bool place = node->links->table[0].in != NULL && fb_stream_may_open(node);
+    uint32_t index = place ? fb_links_add(node, event->a) : FB_NONE;
     if (index == FB_NONE) {
         fb_effect_put(node, FB_FX_CLOSE, event->a, FB_ERR_LINK_TOO_MANY, 0, (fb_span){NULL, 0});
         return FB_OK;

@@ -4,6 +4,7 @@
  * A link is up when both ends hold the peer for an approved member: the own judgement is
  * `local_ok`, the peer's comes with its heartbeats (`peer_ok`). Until then nothing of the space is
  * on it. */
+#include "protocol/base/hex.h"
 #include "protocol/core/node_id.h"
 #include "protocol/link/state.h"
 
@@ -49,14 +50,20 @@ static uint32_t count_strangers(const fb_node *node, bool kept)
     return count;
 }
 
+/* Of either kind a quarter of the table, or the profile's 64. */
+static uint32_t strangers_max(const fb_node *node)
+{
+    uint32_t most = (node->links->capacity + 3) / 4;
+    return most < FB_PENDING_LINKS_MAX ? most : FB_PENDING_LINKS_MAX;
+}
+
 /* The peer is proven and no approved member. */
 static void become_pending(fb_node *node, uint32_t index)
 {
     fb_link *link = fb_links_get(node, index);
-    uint32_t most = node->links->capacity / 2;
-    if (most > FB_PENDING_LINKS_MAX) most = FB_PENDING_LINKS_MAX;
     if (!link->info.external && !link->info.dialled) {
-        if (fb_links_is_shut_out(node, link->host) || count_strangers(node, false) >= most) {
+        if (fb_links_is_shut_out(node, link->host) ||
+            count_strangers(node, false) >= strangers_max(node)) {
             fb_link_close(node, index, FB_ERR_LINK_PENDING);
             return;
         }
@@ -67,6 +74,23 @@ static void become_pending(fb_node *node, uint32_t index)
              link->info.external ? node->options.timing.handshake_ns
                                  : node->options.timing.pending_ns);
     fb_links_touch(node, index);
+}
+
+/* One line for people: what happened, the peer's id, and why. */
+static void log_peer(fb_node *node, const char *text, const fb_link *link, fb_error why)
+{
+    char line[2 * sizeof link->info.peer.b + 40];
+    size_t len = 2 * sizeof link->info.peer.b;
+    fb_hex_format(link->info.peer.b, sizeof link->info.peer.b, line);
+    if (why != FB_OK) {
+        const char *name = fb_error_name(why);
+        size_t name_len = strlen(name);
+        line[len++] = ' ';
+        if (name_len > sizeof line - len) name_len = sizeof line - len;
+        memcpy(line + len, name, name_len);
+        len += name_len;
+    }
+    fb_log(node, FB_LOG_INFO, text, fb_span_of(line, len));
 }
 
 /* Who else proves this node's key: this node, when it dialled itself (both ends are in the table
@@ -110,8 +134,7 @@ void fb_links_bound(fb_node *node, uint32_t index, const fb_binding *binding)
     }
     if (fb_dial_expects_other(node, link)) {
         /* A stale address, not an attack (profile 7). */
-        fb_log(node, FB_LOG_WARNING, "another node answered than the one that was dialled",
-               fb_span_of(NULL, 0));
+        log_peer(node, "another node answered than the one that was dialled:", link, FB_OK);
         fb_link_close(node, index, FB_ERR_LINK_PEER);
         return;
     }
@@ -159,11 +182,12 @@ fb_status fb_link_keep_pending(fb_node *node, uint32_t index)
 {
     fb_link *link = fb_links_get(node, index);
     if (!is_live(link) || link->up) return FB_OK;
-    if (!link->kept && link->stranger && count_strangers(node, true) >= FB_PENDING_LINKS_MAX) {
+    if (!link->kept && link->stranger && count_strangers(node, true) >= strangers_max(node)) {
         return FB_ERR_LINK_TOO_MANY;
     }
     link->kept = true;
     link->pending_bytes = 0;
+    link->pending_since_ns = node->mono_ns;
     fb_timer_clear(node, &link->life);
     fb_control_beat(node);
     if (!link->shown) fb_links_owe(node, index, FB_OWES_BINDING);
@@ -244,6 +268,7 @@ void fb_links_try_up(fb_node *node, uint32_t index)
     fb_observe(node, FB_FACT_LINK_BOUND, link->info.number, link->info.peer_incarnation,
                fb_span_of(ids, sizeof ids));
     link->bound_fact = true;
+    log_peer(node, "link open:", link, FB_OK);
 
     fb_dial_up(node, index);
     settle_duplicates(node, index);
@@ -269,8 +294,10 @@ void fb_links_down(fb_node *node, uint32_t index, fb_error why)
 {
     fb_links *links = node->links;
     fb_link *link = &links->table[index];
-    if (link->bound_fact)
+    if (link->bound_fact) {
+        log_peer(node, "link ended:", link, why);
         fb_observe(node, FB_FACT_LINK_ENDED, link->info.number, why, fb_span_of(NULL, 0));
+    }
     link->bound_fact = false;
     uint32_t member = link->info.member;
     bool was_up = link->up;
@@ -357,9 +384,11 @@ void fb_link_misbehaved(fb_node *node, uint32_t index, uint32_t points)
     link->points += points;
     fb_links_touch(node, index);
     if (link->points < timing->misbehaviour_budget) return;
-    fb_links_shut_out(node,
-                      fb_links_hash_peer(fb_space_id(node, link->info.space), link->info.peer),
-                      timing->redial_max_ns);
+    uint64_t who = link->host; /* a peer without a name yet goes by its host */
+    if (!fb_id_is_zero(link->info.peer)) {
+        who = fb_links_hash_peer(fb_space_id(node, link->info.space), link->info.peer);
+    }
+    fb_links_shut_out(node, who, timing->redial_max_ns);
     fb_link_close(node, index, FB_ERR_LINK_MISBEHAVED);
 }
 

@@ -59,9 +59,10 @@ typedef struct fb_link {
     fb_error why;      /* it closes */
     fb_error peer_why; /* the peer said so */
 
-    uint32_t address; /* in the book, FB_NONE when the peer dialled */
-    uint32_t points;  /* of misbehaviour */
-    uint32_t pending_bytes;
+    uint32_t address;       /* in the book, FB_NONE when the peer dialled */
+    uint32_t points;        /* of misbehaviour */
+    uint32_t pending_bytes; /* taken from a peer that is no member, since pending_since_ns */
+    uint64_t pending_since_ns;
     uint64_t host; /* hash of the remote host, 0 when unknown */
     uint64_t bound_serial;
     uint64_t opened_ns;
@@ -214,6 +215,8 @@ void fb_links_settle(fb_node *node);
 void fb_links_life(fb_node *node, uint32_t index);
 
 /* stream.c, carrier.c: received bytes. */
+/* Is there a place for another link that a stranger may have opened? */
+bool fb_stream_may_open(const fb_node *node);
 void fb_stream_begin(fb_node *node, uint32_t index, bool dialled);
 /* The next handshake message; false when it failed and the link closes. */
 bool fb_stream_handshake_out(fb_node *node, uint32_t index, fb_writer *out);

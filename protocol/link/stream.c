@@ -43,6 +43,7 @@ static void begin_handshake(fb_node *node, fb_link *link)
     link->step = FB_STEP_HANDSHAKE;
 }
 
+/* Links that somebody opened and that are in their handshakes. */
 static uint32_t count_opening(const fb_node *node)
 {
     const fb_links *links = node->links;
@@ -54,6 +55,18 @@ static uint32_t count_opening(const fb_node *node)
         }
     }
     return count;
+}
+
+/* Whoever is in a handshake takes no more than half of the places: members need the rest. */
+static uint32_t opening_max(const fb_node *node)
+{
+    return (node->links->capacity + 1) / 2;
+}
+
+bool fb_stream_may_open(const fb_node *node)
+{
+    /* One place more, for an answer that says why. */
+    return count_opening(node) <= opening_max(node);
 }
 
 /* The acceptor's answer; everything but GO_ON closes once it is out (output.c). */
@@ -69,11 +82,9 @@ static fb_status accept_preamble(fb_node *node, uint32_t index, fb_span bytes)
         link->refusal = FB_PREAMBLE_NO_VERSION;
     } else {
         link->info.space = fb_space_find_tag(node, tag.b);
-        /* Strangers in their handshakes never take the places of members. */
-        uint32_t most = (node->links->capacity + 1) / 2;
         if (link->info.space == FB_NONE) {
             link->refusal = FB_PREAMBLE_UNKNOWN_TAG;
-        } else if (count_opening(node) > most) {
+        } else if (count_opening(node) > opening_max(node)) {
             link->refusal = FB_PREAMBLE_TOO_MANY;
         }
     }

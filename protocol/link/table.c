@@ -199,16 +199,19 @@ void fb_links_frame_give(fb_node *node, fb_reassembly *parts)
     fb_links_unpause(node);
 }
 
+void fb_link_take_again(fb_node *node, uint32_t index)
+{
+    fb_link *link = fb_links_get(node, index);
+    if (!link->paused) return;
+    link->paused = false;
+    node->links->paused--;
+    if (link->info.state != FB_LINK_CLOSING) fb_links_owe(node, index, FB_OWES_RESUME);
+}
+
 void fb_links_unpause(fb_node *node)
 {
     fb_links *links = node->links;
-    for (uint32_t i = 0; i < links->high && links->paused != 0; i++) {
-        fb_link *link = &links->table[i];
-        if (!link->paused) continue;
-        link->paused = false;
-        links->paused--;
-        if (link->info.state != FB_LINK_CLOSING) fb_links_owe(node, i, FB_OWES_RESUME);
-    }
+    for (uint32_t i = 0; i < links->high && links->paused != 0; i++) fb_link_take_again(node, i);
 }
 
 void fb_links_owe(fb_node *node, uint32_t index, uint32_t what)

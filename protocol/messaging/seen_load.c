@@ -78,6 +78,16 @@ static void give_up(fb_node *node, const fb_record *record)
     }
 }
 
+/* Messages that came before the record was there were left with their links. */
+static void take_again(fb_node *node, const fb_record *record)
+{
+    const struct fb_messaging *m = node->messaging;
+    for (uint32_t i = 0; i < m->up_count; i++) {
+        if (m->channel[m->up_links[i]].member != record->member) continue;
+        fb_link_take_again(node, m->up_links[i]);
+    }
+}
+
 static void run(fb_node *node, fb_op *op)
 {
     struct fb_messaging *m = node->messaging;
@@ -103,6 +113,7 @@ static void run(fb_node *node, fb_op *op)
         fb_seen_finish(node, record);
         record->state = FB_RECORD_READY;
         m->wanted--;
+        take_again(node, record);
         return;
     }
     if (count == 0) {

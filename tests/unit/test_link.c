@@ -658,8 +658,24 @@ static void the_table_has_a_bound(void **state)
                                .len = 3,
                                .bytes = (const uint8_t *)"x:1"});
     }
-    assert_int_equal(world_count(w, 1, FB_LINK_OPENING), WORLD_LINKS);
+    /* Half of the places, and one for an answer. */
+    assert_int_equal(world_count(w, 1, FB_LINK_OPENING), WORLD_LINKS / 2 + 1);
     assert_int_equal(w->nodes[1].last_close, FB_ERR_LINK_TOO_MANY);
+    uint8_t bytes[FB_PREAMBLE_DIALER_BYTES];
+    fb_id tag;
+    fb_space_tag(w->nodes[0].node.options.provider, world_space, &tag);
+    fb_preamble_write_dialer(bytes, tag);
+    world_event(w, 1, (fb_event){.kind = FB_EV_LINK_WRITABLE, .a = 1, .b = 1000});
+    world_event(w, 1,
+                (fb_event){.kind = FB_EV_LINK_BYTES, .a = 1, .len = sizeof bytes, .bytes = bytes});
+    assert_int_equal(world_count(w, 1, FB_LINK_OPENING), WORLD_LINKS / 2);
+    assert_int_equal(world_count(w, 1, FB_LINK_CLOSING), 1);
+    /* What this node dials finds a place. */
+    world_book(w, 1, "n0", nobody);
+    world_settle(w);
+    assert_int_equal(world_count(w, 1, FB_LINK_OPEN), 1);
+    fb_link_forget(&w->nodes[1].node, 0, fb_span_text("n0"));
+    world_end_conn(w, &w->conns[0]);
     for (uint64_t number = 1; number <= w->next_link; number++) {
         world_event(w, 1, (fb_event){.kind = FB_EV_LINK_CLOSED, .a = number});
     }

@@ -5,6 +5,8 @@
 
 #include "protocol/core/internal.h"
 
+extern const fb_plane fb_database_plane;
+
 typedef enum fb_area_kind {
     FB_AREA_COLLECTION = 1,
     FB_AREA_FILES = 2,
@@ -33,9 +35,15 @@ fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb
  * into the set being built. */
 fb_status fb_database_open_space(fb_node *node, uint32_t space);
 
+/* The most that it puts. */
+#define FB_DATABASE_OPEN_BYTES   64u
+#define FB_DATABASE_OPEN_ENTRIES 1u
+
 /* A verified `changed` arrived: fetch what is missing. link and member: who said so. */
 void fb_database_changed(fb_node *node, uint32_t link, uint32_t member, fb_id area,
                          uint64_t incarnation, uint64_t batch);
+/* It puts one entry only while so much more room than it needs is left for its caller. */
+#define FB_CHANGED_SPARE_BYTES 1024u
 
 /* 16 bytes over the version vectors of all areas that both ends of the link may hold, for its
  * heartbeats; and what to do when the peer's differ. */

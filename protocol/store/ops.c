@@ -170,6 +170,16 @@ uint32_t fb_op_write_entries_max(const fb_node *node)
     return node->options.sizes.write_set_entries - SEAL_ENTRIES;
 }
 
+uint32_t fb_op_write_bytes(const fb_op *op)
+{
+    return op->write_bytes;
+}
+
+uint32_t fb_op_write_entries(const fb_op *op)
+{
+    return op->write_entries;
+}
+
 void *fb_op_context(fb_op *op)
 {
     return op->context;
@@ -523,6 +533,13 @@ fb_span fb_op_range_next(const fb_node *node, const fb_op *op, uint32_t item)
 /* What an operation puts comes out of its reservation. */
 static void charge(fb_store *store, size_t bytes, size_t entries)
 {
+    if (store->from_reserve) {
+        FB_ASSERT(bytes <= store->seal_bytes);
+        FB_ASSERT(entries <= store->seal_entries);
+        store->seal_bytes -= bytes;
+        store->seal_entries -= entries;
+        return;
+    }
     fb_op *op = store->running;
     if (op == NULL || op->kind != FB_OP_WRITER) return;
     op->written_bytes += bytes;
@@ -547,6 +564,25 @@ void fb_put(fb_node *node, fb_span key, fb_span value)
 void fb_delete(fb_node *node, fb_span key)
 {
     put(node, FB_WRITE_DELETE, key, (fb_span){NULL, 0});
+}
+
+void fb_seal_use(fb_node *node, bool use)
+{
+    node->store->from_reserve = use;
+}
+
+void fb_seal_release(fb_node *node, size_t bytes, size_t entries)
+{
+    FB_ASSERT(bytes <= node->store->seal_bytes);
+    FB_ASSERT(entries <= node->store->seal_entries);
+    node->store->seal_bytes -= bytes;
+    node->store->seal_entries -= entries;
+}
+
+void fb_seal_left(const fb_node *node, size_t *bytes, size_t *entries)
+{
+    *bytes = (size_t)node->store->seal_bytes;
+    *entries = (size_t)node->store->seal_entries;
 }
 
 void fb_seal_reserve(fb_node *node, size_t bytes, size_t entries)

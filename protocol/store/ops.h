@@ -38,6 +38,9 @@ fb_op *fb_op_begin(fb_node *node, fb_op_kind kind, fb_op_run run, uint32_t write
                    uint32_t write_entries);
 uint32_t fb_op_write_bytes_max(const fb_node *node);
 uint32_t fb_op_write_entries_max(const fb_node *node);
+/* What it was begun with. */
+uint32_t fb_op_write_bytes(const fb_op *op);
+uint32_t fb_op_write_entries(const fb_op *op);
 
 /* FB_OP_CONTEXT_BYTES zeroed bytes of the caller's, aligned to 16. */
 void *fb_op_context(fb_op *op);
@@ -83,6 +86,11 @@ bool fb_write_fits(const fb_node *node, size_t bytes, size_t entries);
 /* Keeps room in the set being built for what the plane's seal hook will put into it because of the
  * operation that is running. */
 void fb_seal_reserve(fb_node *node, size_t bytes, size_t entries);
+/* Between true and false, puts come out of what was reserved: a plane that seals part of its own
+ * before the hook is called. What was reserved and is not needed is given back. */
+void fb_seal_use(fb_node *node, bool use);
+void fb_seal_release(fb_node *node, size_t bytes, size_t entries);
+void fb_seal_left(const fb_node *node, size_t *bytes, size_t *entries);
 
 /* The number that the set being built will have; what depends on it waits for that. */
 uint64_t fb_w_building(const fb_node *node);

@@ -84,6 +84,7 @@ typedef struct fb_store {
     /* Room promised in the set being built: to admitted writers, and to seal hooks. */
     uint64_t admitted_bytes, admitted_entries;
     uint64_t seal_bytes, seal_entries;
+    bool from_reserve;                       /* puts come out of what was reserved for seal hooks */
     uint32_t base_count[FB_WRITE_SETS_KEPT]; /* open operations by base_w % 4 */
 
     fb_result *results;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/core/plane.h"
+
+#include "protocol/database/state.h"
+
+static void layout(fb_node *node, fb_arena *arena)
+{
+    node->database = fb_arena_take(arena, 1, sizeof *node->database);
+    fb_areas_layout(node, arena);
+    fb_vectors_layout(node, arena);
+    fb_stage_layout(node, arena);
+    fb_builders_layout(node, arena);
+    fb_fetch_layout(node, arena);
+    fb_serve_layout(node, arena);
+    fb_vector_exchange_layout(node, arena);
+    fb_watch_layout(node, arena);
+    fb_onward_layout(node);
+    fb_put_layout(node);
+    fb_get_layout(node);
+    fb_area_list_layout(node);
+}
+
+static void reset(fb_node *node)
+{
+    fb_areas_reset(node);
+    fb_vectors_reset(node);
+    fb_stage_clear(node);
+    fb_builders_reset(node);
+    fb_fetch_reset(node);
+    fb_serve_reset(node);
+    fb_vector_exchange_reset(node);
+    fb_watch_reset(node);
+    node->database->serial = 0;
+    memset(node->database->secret, 0, sizeof node->database->secret);
+}
+
+static void durable(fb_node *node)
+{
+    fb_vectors_durable(node);
+    fb_watch_durable(node);
+}
+
+const fb_plane fb_database_plane = {
+    .name = "database",
+    .layout = layout,
+    .reset = reset,
+    .load = fb_database_load,
+    .seal = fb_database_seal,
+    .durable = durable,
+    .flush = fb_watch_flush,
+};

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operation is about to put, worked out whole before the first byte goes into the write
+ * set: so several changes go together or not at all, each sees those before it, and the room they
+ * need is known exactly. */
+#include "protocol/database/state.h"
+
+#define STAGE_ENTRIES_MAX 1024u
+
+void fb_stage_layout(fb_node *node, fb_arena *arena)
+{
+    struct fb_database *db = node->database;
+    const fb_sizes *sizes = &node->options.sizes;
+    size_t record_max = sizes->write_set_bytes / 4;
+    if (record_max > FB_RECORD_BYTES_MAX_STORED) record_max = FB_RECORD_BYTES_MAX_STORED;
+    size_t bytes_cap = sizes->write_set_bytes / 4;
+    if (bytes_cap > 2 * FB_BATCH_BYTES_MAX) bytes_cap = 2 * FB_BATCH_BYTES_MAX;
+    uint32_t entries =
+        sizes->write_set_entries < STAGE_ENTRIES_MAX ? sizes->write_set_entries : STAGE_ENTRIES_MAX;
+    fb_set_layout(db == NULL ? NULL : &db->stage.set, arena, sizes->write_set_bytes, entries);
+    uint8_t *bytes = fb_arena_take(arena, bytes_cap, 1);
+    uint8_t *merged = fb_arena_take(arena, record_max, 1);
+    uint8_t *scratch = fb_arena_take(arena, record_max, 1);
+    if (db == NULL) return;
+    db->record_max = record_max;
+    /* Half for the writer, so that what concurrent writers add still fits (record.h). */
+    db->record_write_max =
+        record_max / 2 < FB_RECORD_WRITE_MAX ? record_max / 2 : FB_RECORD_WRITE_MAX;
+    db->stage.bytes = bytes;
+    db->stage.bytes_cap = bytes_cap;
+    db->stage.merged = merged;
+    db->stage.scratch = scratch;
+}
+
+void fb_stage_clear(fb_node *node)
+{
+    fb_stage *stage = &node->database->stage;
+    fb_set_clear(&stage->set, 0);
+    stage->area_count = stage->change_count = 0;
+    stage->bytes_len = 0;
+    stage->overflow = false;
+}
+
+uint32_t fb_stage_area(fb_node *node, uint32_t area)
+{
+    fb_stage *stage = &node->database->stage;
+    for (uint32_t i = 0; i < stage->area_count; i++) {
+        if (stage->areas[i].area == area) return i;
+    }
+    if (stage->area_count == FB_WRITE_ITEMS_MAX) return FB_NONE;
+    const fb_area *a = fb_area_get(node, area);
+    fb_staged_area *staged = &stage->areas[stage->area_count];
+    staged->area = area;
+    staged->next_seq = a->own_seq + 1;
+    staged->node = a->root_node;
+    staged->info = a->root_info;
+    memcpy(staged->root, a->root, sizeof staged->root);
+    return stage->area_count++;
+}
+
+static void stage_entry(fb_node *node, fb_write_kind kind, fb_span key, fb_span value)
+{
+    fb_stage *stage = &node->database->stage;
+    if (!fb_set_fits(&stage->set, fb_write_entry_bytes(key.len, value.len), 1)) {
+        stage->overflow = true;
+        return;
+    }
+    fb_set_put(&stage->set, kind, key, value);
+}
+
+void fb_stage_put(fb_node *node, fb_span key, fb_span value)
+{
+    stage_entry(node, FB_WRITE_PUT, key, value);
+}
+
+void fb_stage_delete(fb_node *node, fb_span key)
+{
+    stage_entry(node, FB_WRITE_DELETE, key, (fb_span){NULL, 0});
+}
+
+bool fb_stage_read(fb_node *node, fb_op *op, uint32_t area, fb_id record, uint32_t *next_item,
+                   fb_reads *reads)
+{
+    const fb_area *a = fb_area_get(node, area);
+    uint8_t key[FB_TREE_KEY_BYTES], item[16];
+    reads->record = *next_item;
+    reads->levels = a->root_info.levels;
+    if (!fb_op_read_key(op, fb_key_record(key, a->local, record),
+                        (uint32_t)node->database->record_max)) {
+        return false;
+    }
+    fb_tree_key(record, item);
+    /* DESIGN 9: every node of the path in one round; the root is in memory. */
+    for (uint32_t depth = 1; depth <= reads->levels; depth++) {
+        if (!fb_op_read_key(op, fb_key_tree(key, a->local, depth, item), FB_TREE_NODE_BYTES_MAX)) {
+            return false;
+        }
+    }
+    *next_item += 1 + reads->levels;
+    return true;
+}
+
+static fb_span stored_value(const fb_node *node, const fb_op *op, uint32_t item, fb_span key,
+                            fb_status *status)
+{
+    fb_write_entry staged;
+    *status = FB_OK;
+    const fb_set *set = &node->database->stage.set;
+    if (set->live != 0 && fb_set_find(set, fb_set_hash(key), key, &staged)) return staged.value;
+    fb_read_entry entry;
+    if (!fb_op_value(node, op, item, &entry)) return (fb_span){NULL, 0};
+    if (entry.value.len != entry.value_len) *status = FB_ERR_LIMIT;
+    return entry.value;
+}
+
+fb_status fb_stage_record(const fb_node *node, const fb_reads *reads, uint32_t area, fb_id record,
+                          fb_record *out)
+{
+    uint8_t key[FB_RECORD_KEY_BYTES];
+    fb_status status;
+    fb_span key_span = fb_key_record(key, fb_area_get(node, area)->local, record);
+    fb_span value = stored_value(node, reads->op, reads->record, key_span, &status);
+    return status == FB_OK ? fb_record_decode(value, out) : status;
+}
+
+/* The merge, with what came and went staged. */
+typedef struct merge_user {
+    fb_node *node;
+    uint32_t local;
+    fb_id record;
+    bool (*covered)(void *, const uint8_t *);
+    void *user;
+} merge_user;
+
+static bool merge_covered(void *user, const uint8_t dot[FB_DOT_BYTES])
+{
+    const merge_user *m = user;
+    return m->covered(m->user, dot);
+}
+
+static void merge_came(void *user, fb_span field, const uint8_t dot[FB_DOT_BYTES], fb_span value)
+{
+    const merge_user *m = user;
+    uint8_t key[FB_FIELD_KEY_BYTES_MAX];
+    fb_stage_put(m->node, fb_key_field(key, m->local, m->record, field, dot), value);
+}
+
+static void merge_went(void *user, fb_span field, const uint8_t dot[FB_DOT_BYTES])
+{
+    const merge_user *m = user;
+    uint8_t key[FB_FIELD_KEY_BYTES_MAX];
+    fb_stage_delete(m->node, fb_key_field(key, m->local, m->record, field, dot));
+}
+
+/* The tree, over what is staged, read, and kept of the root. */
+typedef struct tree_user {
+    fb_node *node;
+    const fb_reads *reads;
+    fb_staged_area *staged;
+    uint32_t local;
+} tree_user;
+
+static fb_status tree_get(void *user, uint32_t depth, const uint8_t key[16], fb_tree_node *out)
+{
+    const tree_user *t = user;
+    if (depth == 0) {
+        *out = t->staged->node;
+        return FB_OK;
+    }
+    uint8_t bytes[FB_TREE_KEY_BYTES];
+    fb_span key_span = fb_key_tree(bytes, t->local, depth, key);
+    const fb_set *set = &t->node->database->stage.set;
+    fb_write_entry staged;
+    if (set->live != 0 && fb_set_find(set, fb_set_hash(key_span), key_span, &staged)) {
+        return fb_tree_decode(staged.value, out, NULL);
+    }
+    if (depth > t->reads->levels) return FB_ERR_AGAIN;
+    fb_read_entry entry;
+    if (!fb_op_value(t->node, t->reads->op, t->reads->record + depth, &entry)) {
+        return fb_tree_decode((fb_span){NULL, 0}, out, NULL);
+    }
+    return fb_tree_decode(entry.value, out, NULL);
+}
+
+static void tree_put(void *user, uint32_t depth, const uint8_t key[16], const fb_tree_node *node)
+{
+    tree_user *t = user;
+    if (depth == 0) {
+        t->staged->node = *node;
+        return;
+    }
+    uint8_t bytes[FB_TREE_KEY_BYTES], value[FB_TREE_NODE_BYTES_MAX];
+    fb_writer w = fb_writer_of(value, sizeof value);
+    fb_tree_encode(&w, node, NULL);
+    fb_stage_put(t->node, fb_key_tree(bytes, t->local, depth, key), fb_writer_span(&w));
+}
+
+static fb_status set_fingerprint(fb_node *node, const fb_reads *reads, fb_staged_area *staged,
+                                 fb_id record, const uint8_t fingerprint[16])
+{
+    uint8_t key[16];
+    fb_tree_key(record, key);
+    tree_user user = {node, reads, staged, fb_area_get(node, staged->area)->local};
+    const fb_tree_ops ops = {&user, tree_get, tree_put};
+    bool grown;
+    uint32_t levels = staged->info.levels;
+    FB_TRY(fb_tree_set(&ops, key, fingerprint, &grown, &levels, staged->root));
+    staged->info.levels = levels;
+    if (grown) staged->info.items++;
+    return FB_OK;
+}
+
+/* A value of this node's own stands beside another one in a field of the change. */
+static bool own_conflict(const fb_node *node, const fb_record *record, const fb_change *change)
+{
+    fb_record_walk walk = fb_record_walk_of(record);
+    fb_change_walk changed = fb_change_walk_of(change);
+    fb_record_field field;
+    fb_change_field set;
+    bool has = fb_change_next(&changed, &set);
+    while (has && fb_record_next(&walk, &field)) {
+        while (has && fb_span_compare(set.name, field.name) < 0)
+            has = fb_change_next(&changed, &set);
+        if (!has || !fb_span_equal(set.name, field.name) || field.count < 2) continue;
+        for (uint32_t i = 0; i < field.count; i++) {
+            const uint8_t *entry = field.siblings + (size_t)i * FB_SIBLING_BYTES;
+            if (memcmp(entry, node->self.b, 16) == 0) return true;
+        }
+    }
+    return false;
+}
+
+fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_area,
+                          const fb_change *change, fb_dot dot,
+                          bool (*covered)(void *, const uint8_t *), void *user,
+                          fb_staged_change *out)
+{
+    struct fb_database *db = node->database;
+    fb_stage *stage = &db->stage;
+    fb_staged_area *staged = &stage->areas[staged_area];
+    uint32_t local = fb_area_get(node, staged->area)->local;
+    size_t used = stage->set.used;
+    fb_record record;
+    FB_TRY(fb_stage_record(node, reads, staged->area, change->record, &record));
+    merge_user merge = {node, local, change->record, covered, user};
+    const fb_merge_ops ops = {&merge, merge_covered, merge_came, merge_went};
+    fb_merged merged;
+    FB_TRY(fb_record_merge(&record, change, dot, &ops, stage->merged, stage->scratch,
+                           db->record_max, &merged));
+    FB_TRY(set_fingerprint(node, reads, staged, change->record, merged.fingerprint));
+    uint8_t key[FB_RECORD_KEY_BYTES];
+    fb_stage_put(node, fb_key_record(key, local, change->record), merged.stored);
+    if (stage->overflow) return FB_ERR_LIMIT;
+    FB_TRY(fb_record_decode(merged.stored, &record));
+    int64_t stamp;
+    out->deleted = record.existence_count == 0 && !fb_record_visible(&record, INT64_MAX, &stamp);
+    out->conflict = merged.conflict && own_conflict(node, &record, change);
+    out->area = staged_area;
+    out->record = change->record;
+    out->stamp = change->stamp;
+    out->cost = (uint32_t)(stage->set.used - used) + 640; /* a fuller bucket, the changelog */
+    memcpy(out->etag, merged.fingerprint, sizeof out->etag);
+    return FB_OK;
+}
+
+static size_t root_bytes(const fb_staged_area *staged)
+{
+    size_t body = staged->node.kind == FB_TREE_INNER
+                      ? FB_TREE_FAN * 16
+                      : (size_t)staged->node.count * FB_TREE_ITEM_BYTES;
+    return fb_write_entry_bytes(6, 2 + 9 + body);
+}
+
+void fb_stage_size(const fb_node *node, size_t *bytes, size_t *entries)
+{
+    const fb_stage *stage = &node->database->stage;
+    *bytes = stage->set.used - stage->set.dead_bytes;
+    *entries = stage->set.live;
+    for (uint32_t i = 0; i < stage->area_count; i++) {
+        const fb_area *area = fb_area_get(node, stage->areas[i].area);
+        *bytes += root_bytes(&stage->areas[i]);
+        *entries += 1;
+        if (area->stored) continue;
+        *bytes += fb_write_entry_bytes(FB_AREA_KEY_BYTES, FB_AREA_VALUE_BYTES_MAX);
+        *entries += 1;
+    }
+    *bytes += stage->change_count *
+              fb_write_entry_bytes(FB_CHANGELOG_KEY_BYTES, FB_CHANGELOG_VALUE_BYTES);
+    *entries += stage->change_count;
+}
+
+static void commit_area(fb_node *node, const fb_staged_area *staged)
+{
+    fb_area *area = fb_area_get(node, staged->area);
+    if (!area->stored) {
+        uint8_t key[FB_AREA_KEY_BYTES], value[FB_AREA_VALUE_BYTES_MAX];
+        size_t len = fb_area_value(node, staged->area, value);
+        fb_put(node, fb_key_area(key, area->local), fb_span_of(value, len));
+        area->stored = true;
+    }
+    area->root_node = staged->node;
+    area->root_info = staged->info;
+    memcpy(area->root, staged->root, sizeof area->root);
+    area->own_seq = staged->next_seq - 1;
+    area->changed = true;
+    uint8_t key[FB_TREE_KEY_BYTES], value[FB_TREE_NODE_BYTES_MAX];
+    static const uint8_t no_prefix[16];
+    fb_writer w = fb_writer_of(value, sizeof value);
+    fb_tree_encode(&w, &staged->node, &staged->info);
+    fb_put(node, fb_key_tree(key, area->local, 0, no_prefix), fb_writer_span(&w));
+    fb_area_touch(node, staged->area);
+}
+
+/* The local changelog orders what this node applied (DESIGN 3.1). */
+static void commit_changelog(fb_node *node, const fb_staged_change *change)
+{
+    const fb_area *area = fb_area_get(node, node->database->stage.areas[change->area].area);
+    uint8_t key[FB_CHANGELOG_KEY_BYTES], value[FB_CHANGELOG_VALUE_BYTES];
+    fb_writer w = fb_writer_of(value, sizeof value);
+    fb_write_u8(&w, 1);
+    fb_write_u32(&w, area->local);
+    fb_write_id(&w, change->record);
+    fb_write_u8(&w, change->deleted ? 2 : 1);
+    uint64_t sequence = ++node->database->spaces[area->space].changelog;
+    fb_put(node, fb_key_changelog(key, fb_space_local(node, area->space), sequence),
+           fb_writer_span(&w));
+}
+
+void fb_stage_commit(fb_node *node)
+{
+    const fb_stage *stage = &node->database->stage;
+    fb_reader r = fb_reader_of(fb_span_of(stage->set.bytes, stage->set.used));
+    for (uint32_t i = 0; i < stage->set.count; i++) {
+        fb_write_entry entry = fb_write_entry_next(&r);
+        FB_ASSERT(!r.failed);
+        if (stage->set.slots[i].offset == FB_SET_DEAD) continue;
+        if (entry.kind == FB_WRITE_PUT) {
+            fb_put(node, entry.key, entry.value);
+        } else {
+            fb_delete(node, entry.key);
+        }
+    }
+    for (uint32_t i = 0; i < stage->area_count; i++) commit_area(node, &stage->areas[i]);
+    for (uint32_t i = 0; i < stage->change_count; i++) commit_changelog(node, &stage->changes[i]);
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the records plane. */
+#ifndef FB_DATABASE_STATE_H
+#define FB_DATABASE_STATE_H
+
+#include "protocol/database/batch.h"
+#include "protocol/database/database.h"
+#include "protocol/database/record.h"
+#include "protocol/database/tree.h"
+#include "protocol/link/link.h"
+#include "protocol/messaging/messaging.h"
+#include "protocol/rpc/rpc.h"
+#include "protocol/space/space.h"
+#include "protocol/store/keys.h"
+#include "protocol/store/ops.h"
+#include "protocol/store/set.h"
+
+/* Tables that no size of fb_options names. */
+#define FB_FETCHES_MAX      8u   /* calls of our own at once */
+#define FB_FETCH_RANGES_MAX 8u   /* lagging entries that one call asks for */
+#define FB_FETCH_HAVES_MAX  4u   /* heads of one node named in a range */
+#define FB_SERVES_MAX       16u  /* calls of others at once */
+#define FB_SERVE_PATH_MAX   16u  /* lives on a walk back that are remembered */
+#define FB_BUILDERS_MAX     8u   /* batches being filled at once */
+#define FB_LIVES_MAX        128u /* closed lives that one batch may make us look up */
+#define FB_STRANGERS_MAX    4u   /* areas not known here that a link is asked about */
+#define FB_WRITE_ITEMS_MAX  15u  /* changes of one request: their answers fit a held reply */
+
+/* Store keys. */
+#define FB_AREA_KEY_BYTES      5u
+#define FB_VECTOR_KEY_BYTES    30u /* tag, state, area, node, incarnation */
+#define FB_BATCH_KEY_BYTES     37u
+#define FB_RECORD_KEY_BYTES    21u
+#define FB_FIELD_KEY_BYTES_MAX (21u + 2u + FB_FIELD_NAME_BYTES_MAX + FB_DOT_BYTES)
+#define FB_TREE_KEY_BYTES      22u
+#define FB_CHANGELOG_KEY_BYTES 13u
+#define FB_WANTED_KEY_BYTES    21u
+
+#define FB_VECTOR_VALUE_BYTES    (1u + 8 + 8 + 32 + 8 + 8)
+#define FB_CHANGELOG_VALUE_BYTES (1u + 4 + 16 + 1)
+#define FB_WANTED_VALUE_BYTES    (1u + 8 + 8)
+#define FB_AREA_VALUE_BYTES_MAX  (1u + 4 + 1 + 2 + FB_COLLECTION_NAME_BYTES_MAX)
+
+/* One life of one node in one area: a head of its chain, or (closed) one that a later life has
+ * taken up and that is still to become durable so. */
+typedef struct fb_vector {
+    bool used;
+    bool closed;
+    uint32_t area;
+    uint32_t next; /* of the area, in the order (node, incarnation), plus one; or free list */
+    fb_id node;
+    uint64_t incarnation;
+    uint64_t batch; /* executed: sealed or applied, 0 before the first */
+    uint64_t last_seq;
+    uint8_t hash[32];              /* of the header of that batch */
+    uint64_t previous_incarnation; /* that the first header named, 0 for none */
+    uint64_t previous_number;
+    uint64_t durable_batch;
+    uint64_t durable_seq;
+    uint64_t noted_w; /* the last note about it */
+    uint32_t noted_at;
+    fb_digest_cell cell;
+} fb_vector;
+
+/* What becomes true of an entry when a write set is durable. */
+typedef struct fb_note {
+    uint64_t w;
+    uint32_t entry;
+    bool close;
+    uint64_t batch;
+    uint64_t seq;
+} fb_note;
+
+typedef struct fb_area {
+    bool used;
+    bool stored; /* has its key in the store, or in a write set on the way */
+    uint8_t kind;
+    uint8_t name_len;
+    bool digest_known;
+    bool changed; /* in the write set being built */
+    uint32_t space;
+    uint32_t local;
+    uint32_t next; /* of the space, in the order of ids, plus one; or free list */
+    uint32_t pins; /* operations, calls and wanted entries that name it */
+    fb_id id;
+    uint8_t name[FB_COLLECTION_NAME_BYTES_MAX];
+
+    fb_tree_node root_node; /* the tree's root as last executed */
+    fb_tree_root root_info;
+    uint8_t root[16];
+
+    uint32_t entries; /* head of its vector, plus one */
+    uint32_t entry_count;
+    uint32_t own;       /* entry of this life, plus one; 0 before its first change */
+    uint64_t own_seq;   /* last sequence given in this life */
+    uint32_t builder;   /* batch being filled, plus one */
+    uint32_t wants;     /* what is lacking, plus one */
+    uint32_t last_link; /* asked last */
+
+    uint8_t digest[16];  /* of the durable vector; zeros when that is empty */
+    uint64_t applied_ns; /* the last received batch, and its write set */
+    uint64_t applied_w;
+    uint64_t announcements; /* made onward in this life */
+    uint64_t back_off_ns;   /* of the next try to fetch */
+    fb_timer onward;
+    fb_timer wanted;
+    fb_timer conflict;
+    fb_digest_cell cell;
+} fb_area;
+
+typedef struct fb_space_areas {
+    uint32_t first;     /* area, plus one */
+    uint32_t own;       /* the space's own area, plus one */
+    uint64_t changelog; /* last sequence given */
+} fb_space_areas;
+
+/* A batch being filled with the changes of this node. */
+typedef struct fb_builder {
+    bool used;
+    uint32_t area;
+    uint32_t count;
+    uint64_t first_seq;
+    uint32_t epoch_max; /* entries there is room for */
+    size_t len;
+    size_t cost; /* what applying it will put, about */
+    size_t reserved_bytes, reserved_entries;
+    uint64_t serial; /* order of beginning */
+    uint8_t *items;
+    uint8_t leaves[FB_BATCH_CHANGES_MAX * 32];
+} fb_builder;
+
+/* Something that a peer has and we lack. */
+typedef struct fb_wanted {
+    bool used;
+    bool stored;
+    bool parked; /* its epoch is unknown here yet */
+    uint32_t area;
+    uint32_t next; /* of the area, plus one; or free list */
+    fb_id node;
+    uint64_t incarnation;
+    uint64_t batch; /* up to this one */
+    uint32_t link;  /* who said that it has it, FB_NONE when nobody does now */
+    uint32_t fetch; /* the call that asks for it, plus one */
+    fb_digest_cell cell;
+} fb_wanted;
+
+/* A call of our own. */
+typedef struct fb_fetch {
+    bool used;
+    bool ended;  /* the call is gone; an operation may still run */
+    bool inside; /* within the callback of the call */
+    bool busy;   /* an operation applies a batch of the piece */
+    bool progress;
+    bool refused; /* a batch was refused */
+    uint32_t area;
+    uint32_t link;
+    uint32_t call;
+    uint64_t serial;
+    uint64_t link_number;
+    fb_status status;
+    uint8_t *piece;
+    uint32_t piece_len;
+    uint32_t piece_at;
+    uint32_t tries; /* of the batch at piece_at */
+} fb_fetch;
+
+typedef struct fb_range {
+    fb_id node;
+    uint64_t incarnation;
+    uint64_t batch;
+    uint32_t have_count;
+    uint64_t have_incarnation[FB_FETCH_HAVES_MAX];
+    uint64_t have_batch[FB_FETCH_HAVES_MAX];
+} fb_range;
+
+typedef struct fb_step_back {
+    uint64_t incarnation;
+    uint64_t from, upto;
+} fb_step_back;
+
+/* A call of another node. */
+typedef struct fb_serve {
+    bool used;
+    bool busy; /* an operation reads */
+    uint32_t area;
+    uint32_t call;
+    uint64_t serial;
+    uint32_t count, at; /* ranges */
+    fb_range range[FB_FETCH_RANGES_MAX];
+    uint32_t depth; /* lives on the path, the next one to send last */
+    fb_step_back path[FB_SERVE_PATH_MAX];
+    bool walking; /* the walk for this range was begun */
+    bool cut;     /* the path lost its far end: walk again from there */
+} fb_serve;
+
+typedef struct fb_watch {
+    bool used;
+    bool reading;
+    bool dry;       /* nothing durable is left to give */
+    uint64_t stuck; /* credit that was too little */
+    uint32_t space;
+    uint32_t request;
+    uint64_t number;
+    uint64_t cursor; /* last changelog sequence given */
+    uint64_t serial;
+    fb_digest_cell cell;
+} fb_watch;
+
+/* What the control channel owes a link. */
+typedef struct fb_link_vectors {
+    bool up;
+    bool summary;        /* all areas, from `summary_after` on */
+    fb_id summary_after; /* zeros: from the start */
+    uint64_t differs_ns; /* the peer's digest differed then */
+    uint32_t stranger_count;
+    fb_id strangers[FB_STRANGERS_MAX];
+    uint32_t offer_at; /* entries of the offer at hand that are out */
+    uint8_t *offer;    /* bits by area: our vector is owed */
+    uint8_t *ask;      /* bits by area: its vector is wanted */
+    /* The frame last peeked. */
+    uint8_t peeked;
+    uint32_t peeked_area;
+    uint32_t peeked_next; /* entries of the offer that are out then */
+    fb_id peeked_last;    /* of a summary */
+} fb_link_vectors;
+
+/* What one operation has worked out and not put yet. */
+typedef struct fb_staged_area {
+    uint32_t area;
+    uint64_t next_seq; /* of this node's own changes */
+    fb_tree_node node; /* the root */
+    fb_tree_root info;
+    uint8_t root[16];
+} fb_staged_area;
+
+typedef struct fb_staged_change {
+    uint32_t area; /* index among the staged areas */
+    bool own;
+    uint32_t at, len; /* of an own one, in bytes */
+    uint64_t seq;
+    uint8_t leaf[32];
+    fb_id record;
+    int64_t stamp;
+    bool deleted; /* nothing visible is left of the record */
+    bool created;
+    bool conflict;
+    uint8_t etag[16];
+    uint32_t cost;
+} fb_staged_change;
+
+typedef struct fb_stage {
+    fb_set set;
+    uint32_t area_count;
+    fb_staged_area areas[FB_WRITE_ITEMS_MAX];
+    uint32_t change_count;
+    fb_staged_change changes[FB_BATCH_CHANGES_MAX];
+    uint8_t *bytes; /* of own changes */
+    size_t bytes_len, bytes_cap;
+    uint8_t *merged, *scratch; /* record_max each */
+    bool overflow;
+} fb_stage;
+
+struct fb_database {
+    fb_area *areas;
+    uint32_t area_free;
+    uint32_t area_count;
+    uint32_t local; /* last area number given */
+    uint32_t *area_buckets;
+    uint32_t *area_chain;
+    uint32_t area_mask;
+
+    fb_vector *vectors;
+    uint32_t vector_free;
+    fb_note *notes; /* ring */
+    uint32_t note_head, note_count, note_cap;
+
+    fb_space_areas *spaces;
+    fb_builder *builders;
+    uint32_t builder_count;
+    uint64_t builder_serial;
+    uint8_t *header; /* a batch being put */
+
+    fb_wanted *wanted;
+    uint32_t wanted_free;
+    fb_fetch *fetches;
+    uint32_t fetch_count;
+    fb_serve *serves;
+    uint32_t serve_count;
+    fb_watch *watches;
+    uint32_t watch_count, watch_used;
+    fb_link_vectors *links;
+    uint8_t *frame; /* of the control channel, and answers of calls */
+
+    fb_stage stage;
+    size_t record_max; /* bytes of one stored record */
+    size_t record_write_max;
+    size_t batch_max;   /* bytes of a batch that is sealed here */
+    size_t cost_max;    /* what applying it may put */
+    uint64_t serial;    /* of fetches, serves, watches */
+    uint8_t secret[32]; /* the salts of this life come from it */
+};
+
+/* keys.c: each writes a whole key into out and gives it. */
+fb_span fb_key_area(uint8_t *out, uint32_t area);
+fb_span fb_key_vector(uint8_t *out, bool closed, uint32_t area, fb_id node, uint64_t incarnation);
+fb_span fb_key_batch(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation,
+                     uint64_t number);
+fb_span fb_key_record(uint8_t *out, uint32_t area, fb_id record);
+fb_span fb_key_field(uint8_t *out, uint32_t area, fb_id record, fb_span name,
+                     const uint8_t dot[FB_DOT_BYTES]);
+fb_span fb_key_tree(uint8_t *out, uint32_t area, uint32_t depth, const uint8_t key[16]);
+fb_span fb_key_changelog(uint8_t *out, uint32_t space, uint64_t sequence);
+fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node);
+
+/* area.c */
+void fb_areas_layout(fb_node *node, fb_arena *arena);
+void fb_areas_reset(fb_node *node);
+uint32_t fb_area_find(const fb_node *node, fb_id id);
+/* Finds, or makes one that is not stored yet. FB_NONE: the table is full. */
+uint32_t fb_area_open(fb_node *node, uint32_t space, fb_area_kind kind, fb_span name);
+/* As loaded from the store. */
+fb_status fb_area_load(fb_node *node, uint32_t local, fb_span value);
+void fb_area_pin(fb_node *node, uint32_t area);
+/* The last pin of an area that nothing was stored of frees it. */
+void fb_area_unpin(fb_node *node, uint32_t area);
+size_t fb_area_value(const fb_node *node, uint32_t area, uint8_t out[FB_AREA_VALUE_BYTES_MAX]);
+/* The space's own area, FB_NONE when it has none. */
+uint32_t fb_area_own(const fb_node *node, uint32_t space);
+void fb_area_touch(fb_node *node, uint32_t area);
+
+static inline fb_area *fb_area_get(const fb_node *node, uint32_t area)
+{
+    return &node->database->areas[area];
+}
+
+/* vector.c */
+void fb_vectors_layout(fb_node *node, fb_arena *arena);
+void fb_vectors_reset(fb_node *node);
+/* The head of a life, or FB_NONE. */
+uint32_t fb_vector_find(const fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation);
+/* Any head of a node other than `incarnation`? */
+bool fb_vector_knows(const fb_node *node, uint32_t area, fb_id peer);
+uint32_t fb_vector_add(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation);
+bool fb_vector_room(const fb_node *node, uint32_t count);
+void fb_vector_remove(fb_node *node, uint32_t entry);
+/* Puts the entry as it stands now and notes it for when that is durable. */
+void fb_vector_put(fb_node *node, uint32_t entry);
+/* A later life took it up: it is a head no more. Puts two entries. */
+void fb_vector_close(fb_node *node, uint32_t entry);
+void fb_vectors_durable(fb_node *node);
+/* A stored value, of a head or of a closed life. */
+typedef struct fb_life {
+    uint64_t batch, last_seq;
+    uint8_t hash[32];
+    uint64_t previous_incarnation, previous_number;
+} fb_life;
+fb_status fb_life_decode(fb_span value, fb_life *out);
+/* Digest of the durable vector of an area; zeros when it is empty. */
+const uint8_t *fb_area_digest(fb_node *node, uint32_t area);
+/* Writes the executed vector of the space's own area, at most so many entries. */
+uint32_t fb_epoch_write(const fb_node *node, uint32_t space, uint32_t most, fb_writer *w);
+
+static inline fb_vector *fb_vector_get(const fb_node *node, uint32_t entry)
+{
+    return &node->database->vectors[entry];
+}
+
+/* stage.c */
+void fb_stage_layout(fb_node *node, fb_arena *arena);
+void fb_stage_clear(fb_node *node);
+/* The place of an area among the staged ones, FB_NONE when there is no room. */
+uint32_t fb_stage_area(fb_node *node, uint32_t area);
+void fb_stage_put(fb_node *node, fb_span key, fb_span value);
+void fb_stage_delete(fb_node *node, fb_span key);
+/* What an operation's reads say of a change: where its record is among the items, and its path. */
+typedef struct fb_reads {
+    const fb_op *op;
+    uint32_t record; /* item of the record; those of the path follow, depth 1 first */
+    uint32_t levels; /* so many of them */
+} fb_reads;
+/* Adds the items for a record of an area. False: a limit. */
+bool fb_stage_read(fb_node *node, fb_op *op, uint32_t area, fb_id record, uint32_t *next_item,
+                   fb_reads *reads);
+/* The stored record as it stands with what is staged. */
+fb_status fb_stage_record(const fb_node *node, const fb_reads *reads, uint32_t area, fb_id record,
+                          fb_record *out);
+/* Merges a change and stages record, values, tree and changelog. FB_ERR_AGAIN: the tree grew below
+ * what was read; read again. FB_ERR_LIMIT. out->area, seq and bytes are the caller's. */
+fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_area,
+                          const fb_change *change, fb_dot dot,
+                          bool (*covered)(void *, const uint8_t *), void *user,
+                          fb_staged_change *out);
+/* What the stage puts. */
+void fb_stage_size(const fb_node *node, size_t *bytes, size_t *entries);
+/* Puts everything and makes it the state. */
+void fb_stage_commit(fb_node *node);
+
+/* seal.c */
+void fb_builders_layout(fb_node *node, fb_arena *arena);
+void fb_builders_reset(fb_node *node);
+/* The most that sealing needs beside the changes themselves, for each batch begun. */
+size_t fb_seal_frame_bytes(const fb_node *node, uint32_t area);
+#define FB_SEAL_FRAME_ENTRIES 4u
+/* The longest change of an area that a batch of this node holds. */
+size_t fb_change_bytes_max(const fb_node *node, uint32_t area);
+/* Adds an own change to the batch being filled; reserves what its sealing will put. */
+void fb_builder_add(fb_node *node, uint32_t area, fb_span change, uint64_t seq,
+                    const uint8_t leaf[32], size_t cost);
+void fb_database_seal(fb_node *node);
+
+/* put.c: RECORD_PUT, RECORD_DELETE, RECORD_BATCH, fb_database_write */
+void fb_put_layout(fb_node *node);
+/* request.c: what the verbs share. Reads a collection; the area is found, or made when `open`. */
+fb_status fb_collection_read(fb_node *node, fb_reader *r, uint32_t space, bool open,
+                             uint32_t *area);
+/* Space id and principal: FB_ERR_NOT_FOUND, FB_ERR_NOT_AUTHORISED. */
+fb_status fb_space_read(fb_node *node, fb_reader *r, uint64_t principal, uint32_t *space);
+void fb_refuse(fb_node *node, fb_request request, fb_status status);
+
+/* own.c: a change of a space's own area as the space plane sees it. fields has room for
+ * FB_RECORD_FIELDS_MAX. */
+void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, fb_span batch,
+                      fb_field_write *fields, fb_own_change *out);
+
+/* show.c: a record as request.h lays it out. Values that are stored apart are asked for by
+ * fb_show_read in one round and taken in the same order by fb_show_write in the next. */
+typedef struct fb_show {
+    uint32_t local; /* of the area */
+    int64_t horizon;
+    uint32_t item; /* of the next value stored apart */
+} fb_show;
+/* Bytes of the answer; 0 when the record is not visible. *apart is raised by the values to read. */
+size_t fb_show_size(const fb_record *record, int64_t horizon, uint32_t *apart);
+bool fb_show_read(fb_op *op, fb_show *show, fb_id id, const fb_record *record);
+/* FB_ERR_AGAIN: the record changed between the rounds. */
+fb_status fb_show_write(const fb_node *node, const fb_op *op, fb_show *show, fb_writer *w, fb_id id,
+                        const fb_record *record);
+
+/* get.c, list.c, watch.c, areas.c */
+void fb_get_layout(fb_node *node);
+void fb_watch_layout(fb_node *node, fb_arena *arena);
+void fb_watch_reset(fb_node *node);
+void fb_watch_durable(fb_node *node);
+void fb_watch_flush(fb_node *node);
+void fb_area_list_layout(fb_node *node);
+
+/* fetch.c, apply.c, serve.c, exchange.c, onward.c */
+void fb_fetch_layout(fb_node *node, fb_arena *arena);
+void fb_fetch_reset(fb_node *node);
+/* A peer has this; true when it is lacking here and is wanted now. */
+bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint64_t batch,
+             uint32_t link);
+/* Starts what calls there can be for an area. */
+void fb_fetch_go(fb_node *node, uint32_t area);
+void fb_fetch_go_all(fb_node *node, uint32_t space);
+/* The wanted entry of a node in an area, FB_NONE. */
+uint32_t fb_wanted_find(const fb_node *node, uint32_t area, fb_id peer);
+fb_status fb_wanted_load(fb_node *node, uint32_t area, fb_id peer, fb_span value);
+/* A batch came: what it satisfies is forgotten. Puts at most one entry. */
+void fb_wanted_satisfy(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
+                       uint64_t batch);
+void fb_fetch_link_down(fb_node *node, uint32_t link);
+/* Judges the batch at hand of a fetch. True: an operation goes on with it, and fb_fetch_applied
+ * follows. False: *status is the outcome. */
+bool fb_apply_begin(fb_node *node, uint32_t fetch, fb_status *status);
+void fb_fetch_applied(fb_node *node, uint32_t fetch, fb_status status);
+/* The batch at hand. */
+fb_span fb_fetch_batch(const fb_node *node, uint32_t fetch);
+/* Statements came: what waited for them is asked for again. */
+void fb_fetch_unpark(fb_node *node, uint32_t space);
+void fb_serve_layout(fb_node *node, fb_arena *arena);
+void fb_serve_reset(fb_node *node);
+void fb_vector_exchange_layout(fb_node *node, fb_arena *arena);
+void fb_vector_exchange_reset(fb_node *node);
+void fb_vector_ask(fb_node *node, uint32_t link, uint32_t area, fb_id id);
+void fb_onward_layout(fb_node *node);
+/* A received batch was applied to this area. */
+void fb_onward_applied(fb_node *node, uint32_t area, bool conflict);
+
+/* load.c */
+void fb_database_load(fb_node *node);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Version vectors. DESIGN 3.1, Vectors and fetch.
+ *
+ * In memory stand the heads: of each node's chain of lives the newest one, which stands for those
+ * before it, and what forks. A head that a later life takes up is closed; closed lives are in the
+ * store alone, where a rare question about one of them is answered by a read.
+ *
+ * There are two views. The executed one is what changes are judged by. The durable one is what
+ * peers may learn: it follows by notes, one for each entry and write set. */
+#include "protocol/database/state.h"
+
+static uint32_t digest_count(const fb_node *node)
+{
+    return node->options.sizes.vector_entries;
+}
+
+static fb_digest_cell *digest_cell(fb_node *node, uint32_t index)
+{
+    return &fb_vector_get(node, index)->cell;
+}
+
+static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
+{
+    const fb_vector *v = fb_vector_get(node, index);
+    if (!v->used) return;
+    fb_write_u32(w, v->area);
+    fb_write_id(w, v->node);
+    fb_write_u64(w, v->incarnation);
+    fb_write_u8(w, v->closed ? 1 : 0);
+    fb_write_u64(w, v->batch);
+    fb_write_u64(w, v->last_seq);
+    fb_write_u64(w, v->durable_batch);
+}
+
+static const fb_digest_kind digest_kind = {"vector", digest_count, digest_cell, digest_write};
+
+static void touch(fb_node *node, uint32_t entry)
+{
+    fb_digest_touch(node, FB_DIGEST_VECTOR, entry);
+}
+
+void fb_vectors_layout(fb_node *node, fb_arena *arena)
+{
+    struct fb_database *db = node->database;
+    uint32_t count = node->options.sizes.vector_entries;
+    fb_vector *vectors = fb_arena_take(arena, count, sizeof *vectors);
+    /* Two notes at most for each entry and set: as it stands, and that it was closed. */
+    uint32_t notes = 2 * FB_WRITE_SETS_KEPT * count;
+    fb_note *ring = fb_arena_take(arena, notes, sizeof *ring);
+    fb_digest_register(node, FB_DIGEST_VECTOR, &digest_kind);
+    if (db == NULL) return;
+    db->vectors = vectors;
+    db->notes = ring;
+    db->note_cap = notes;
+}
+
+void fb_vectors_reset(fb_node *node)
+{
+    struct fb_database *db = node->database;
+    db->vector_free = 0;
+    db->note_head = db->note_count = 0;
+    for (uint32_t i = node->options.sizes.vector_entries; i-- > 0;) {
+        fb_vector *v = &db->vectors[i];
+        if (v->used) touch(node, i);
+        v->used = false;
+        v->next = db->vector_free;
+        db->vector_free = i + 1;
+    }
+}
+
+static int order_of(const fb_vector *v, fb_id peer, uint64_t incarnation)
+{
+    int order = fb_id_compare(v->node, peer);
+    if (order != 0) return order;
+    return v->incarnation < incarnation ? -1 : v->incarnation > incarnation ? 1 : 0;
+}
+
+uint32_t fb_vector_find(const fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation)
+{
+    uint32_t at = fb_area_get(node, area)->entries;
+    while (at != 0) {
+        const fb_vector *v = fb_vector_get(node, at - 1);
+        int order = order_of(v, peer, incarnation);
+        if (order == 0) return v->closed ? FB_NONE : at - 1;
+        if (order > 0) return FB_NONE;
+        at = v->next;
+    }
+    return FB_NONE;
+}
+
+bool fb_vector_knows(const fb_node *node, uint32_t area, fb_id peer)
+{
+    for (uint32_t at = fb_area_get(node, area)->entries; at != 0;) {
+        const fb_vector *v = fb_vector_get(node, at - 1);
+        if (fb_id_equal(v->node, peer) && v->batch != 0) return true;
+        at = v->next;
+    }
+    return false;
+}
+
+bool fb_vector_room(const fb_node *node, uint32_t count)
+{
+    uint32_t at = node->database->vector_free;
+    while (count > 0 && at != 0) {
+        at = fb_vector_get(node, at - 1)->next;
+        count--;
+    }
+    return count == 0;
+}
+
+uint32_t fb_vector_add(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation)
+{
+    struct fb_database *db = node->database;
+    fb_area *a = fb_area_get(node, area);
+    uint32_t *at = &a->entries;
+    while (*at != 0 && order_of(&db->vectors[*at - 1], peer, incarnation) < 0) {
+        at = &db->vectors[*at - 1].next;
+    }
+    if (*at != 0 && order_of(&db->vectors[*at - 1], peer, incarnation) == 0) {
+        /* Closed a moment ago, and more of it came: a fork, a head again. */
+        fb_vector *v = &db->vectors[*at - 1];
+        v->closed = false;
+        touch(node, *at - 1);
+        return *at - 1;
+    }
+    if (db->vector_free == 0) return FB_NONE;
+    uint32_t entry = db->vector_free - 1;
+    fb_vector *v = &db->vectors[entry];
+    db->vector_free = v->next;
+    fb_digest_cell cell = v->cell;
+    memset(v, 0, sizeof *v);
+    v->cell = cell;
+    v->used = true;
+    v->area = area;
+    v->node = peer;
+    v->incarnation = incarnation;
+    v->next = *at;
+    *at = entry + 1;
+    a->entry_count++;
+    touch(node, entry);
+    return entry;
+}
+
+void fb_vector_remove(fb_node *node, uint32_t entry)
+{
+    struct fb_database *db = node->database;
+    fb_vector *v = &db->vectors[entry];
+    fb_area *a = fb_area_get(node, v->area);
+    uint32_t *at = &a->entries;
+    while (*at != entry + 1) at = &db->vectors[*at - 1].next;
+    *at = v->next;
+    a->entry_count--;
+    v->used = false;
+    v->next = db->vector_free;
+    db->vector_free = entry + 1;
+    touch(node, entry);
+}
+
+static void note(fb_node *node, uint32_t entry, bool close)
+{
+    struct fb_database *db = node->database;
+    fb_vector *v = &db->vectors[entry];
+    uint64_t w = fb_w_building(node);
+    if (v->noted_w == w && !close) {
+        fb_note *earlier = &db->notes[v->noted_at];
+        earlier->batch = v->batch;
+        earlier->seq = v->last_seq;
+        earlier->close = false;
+        return;
+    }
+    FB_ASSERT(db->note_count < db->note_cap);
+    uint32_t at = (db->note_head + db->note_count++) % db->note_cap;
+    db->notes[at] = (fb_note){w, entry, close, v->batch, v->last_seq};
+    v->noted_w = close ? 0 : w; /* nothing is added to a note before a close */
+    v->noted_at = at;
+}
+
+static fb_span life_value(const fb_vector *v, uint8_t out[FB_VECTOR_VALUE_BYTES])
+{
+    fb_writer w = fb_writer_of(out, FB_VECTOR_VALUE_BYTES);
+    fb_write_u8(&w, 1);
+    fb_write_u64(&w, v->batch);
+    fb_write_u64(&w, v->last_seq);
+    fb_write_bytes(&w, v->hash, 32);
+    fb_write_u64(&w, v->previous_incarnation);
+    fb_write_u64(&w, v->previous_number);
+    return fb_writer_span(&w);
+}
+
+fb_status fb_life_decode(fb_span value, fb_life *out)
+{
+    fb_reader r = fb_reader_of(value);
+    uint8_t version = fb_read_u8(&r);
+    if (!r.failed && version != 1) return FB_ERR_VERSION_NEWER;
+    out->batch = fb_read_u64(&r);
+    out->last_seq = fb_read_u64(&r);
+    fb_read_into(&r, out->hash, 32);
+    out->previous_incarnation = fb_read_u64(&r);
+    out->previous_number = fb_read_u64(&r);
+    return fb_reader_done(&r) && out->batch != 0 ? FB_OK : FB_ERR_STORE_DAMAGED;
+}
+
+void fb_vector_put(fb_node *node, uint32_t entry)
+{
+    const fb_vector *v = fb_vector_get(node, entry);
+    uint8_t key[FB_VECTOR_KEY_BYTES], value[FB_VECTOR_VALUE_BYTES];
+    fb_put(node,
+           fb_key_vector(key, false, fb_area_get(node, v->area)->local, v->node, v->incarnation),
+           life_value(v, value));
+    note(node, entry, false);
+    touch(node, entry);
+}
+
+void fb_vector_close(fb_node *node, uint32_t entry)
+{
+    fb_vector *v = fb_vector_get(node, entry);
+    uint32_t local = fb_area_get(node, v->area)->local;
+    uint8_t key[FB_VECTOR_KEY_BYTES], value[FB_VECTOR_VALUE_BYTES];
+    fb_put(node, fb_key_vector(key, true, local, v->node, v->incarnation), life_value(v, value));
+    fb_delete(node, fb_key_vector(key, false, local, v->node, v->incarnation));
+    v->closed = true;
+    note(node, entry, true);
+    touch(node, entry);
+}
+
+void fb_vectors_durable(fb_node *node)
+{
+    struct fb_database *db = node->database;
+    uint64_t w = fb_w_durable(node);
+    while (db->note_count > 0 && db->notes[db->note_head].w <= w) {
+        const fb_note *n = &db->notes[db->note_head];
+        fb_vector *v = &db->vectors[n->entry];
+        fb_area_get(node, v->area)->digest_known = false;
+        if (n->close) {
+            /* Unless it became a head again, which the note of that will show. */
+            v->durable_batch = v->durable_seq = 0;
+            if (v->closed) fb_vector_remove(node, n->entry);
+        } else {
+            v->durable_batch = n->batch;
+            v->durable_seq = n->seq;
+        }
+        touch(node, n->entry);
+        db->note_head = (db->note_head + 1) % db->note_cap;
+        db->note_count--;
+    }
+}
+
+const uint8_t *fb_area_digest(fb_node *node, uint32_t area)
+{
+    fb_area *a = fb_area_get(node, area);
+    if (a->digest_known) return a->digest;
+    static const char label[] = "faberio-vector-v1"; /* hashed with its zero byte */
+    uint8_t entry[40];
+    fb_b32 chain = {{0}};
+    bool any = false;
+    /* Entry by entry, each hash over the one before: the vector may be long, the step's memory is
+     * not. */
+    for (uint32_t at = a->entries; at != 0;) {
+        const fb_vector *v = fb_vector_get(node, at - 1);
+        at = v->next;
+        if (v->durable_batch == 0) continue;
+        fb_writer w = fb_writer_of(entry, sizeof entry);
+        fb_write_id(&w, v->node);
+        fb_write_u64(&w, v->incarnation);
+        fb_write_u64(&w, v->durable_batch);
+        fb_write_u64(&w, v->durable_seq);
+        const fb_span parts[] = {fb_span_of(label, sizeof label), fb_span_of(chain.b, any ? 32 : 0),
+                                 fb_span_of(entry, sizeof entry)};
+        fb_blake3(parts, 3, chain.b, 32);
+        any = true;
+    }
+    memcpy(a->digest, chain.b, sizeof a->digest);
+    a->digest_known = true;
+    return a->digest;
+}
+
+void fb_database_digest(const fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
+{
+    static const char label[] = "faberio-vectors-v1"; /* hashed with its zero byte */
+    static const uint8_t zero[16];
+    /* The cached digests of areas are state that says nothing new. */
+    fb_node *self = (fb_node *)(uintptr_t)node;
+    uint8_t pair[32];
+    fb_b32 chain = {{0}};
+    for (uint32_t at = node->database->spaces[space].first; at != 0;) {
+        const fb_area *area = fb_area_get(node, at - 1);
+        uint32_t index = at - 1;
+        at = area->next;
+        const uint8_t *digest = fb_area_digest(self, index);
+        if (memcmp(digest, zero, sizeof zero) == 0) continue;
+        if (!fb_space_may_hold(node, space, member, area->id)) continue;
+        memcpy(pair, area->id.b, 16);
+        memcpy(pair + 16, digest, 16);
+        const fb_span parts[] = {fb_span_of(label, sizeof label), fb_span_of(chain.b, 32),
+                                 fb_span_of(pair, sizeof pair)};
+        fb_blake3(parts, 3, chain.b, 32);
+    }
+    /* Zeros are what a link says while it does not know: an empty vector has a digest too. */
+    const fb_span parts[] = {fb_span_of(label, sizeof label), fb_span_of(chain.b, 32)};
+    fb_blake3(parts, 2, out, 16);
+}
+
+uint32_t fb_epoch_write(const fb_node *node, uint32_t space, uint32_t most, fb_writer *w)
+{
+    uint32_t own = fb_area_own(node, space), count = 0;
+    if (own == FB_NONE) return 0;
+    for (uint32_t at = fb_area_get(node, own)->entries; at != 0 && count < most;) {
+        const fb_vector *v = fb_vector_get(node, at - 1);
+        at = v->next;
+        if (v->closed || v->batch == 0) continue;
+        fb_write_id(w, v->node);
+        fb_write_u64(w, v->incarnation);
+        fb_write_u64(w, v->batch);
+        count++;
+    }
+    return count;
+}
+
+bool fb_database_has_batch(const fb_node *node, fb_id area, uint64_t incarnation, uint64_t batch)
+{
+    uint32_t index = fb_area_find(node, area);
+    if (index == FB_NONE) return false;
+    uint32_t entry = fb_vector_find(node, index, node->self, incarnation);
+    /* A closed life is in the store alone: what is asked about it is not looked up here. */
+    if (entry == FB_NONE) return incarnation != node->incarnation;
+    return batch <= fb_vector_get(node, entry)->batch;
+}

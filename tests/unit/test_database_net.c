@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records on real nodes with every plane: local verbs, replication, restarts, cuts, forks of lives,
+ * and the fingerprint tree as stored against one recomputed from the stored records. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "protocol/core/internal.h"
+#include "protocol/database/batch.h"
+#include "protocol/database/record.h"
+#include "protocol/database/tree.h"
+#include "protocol/space/space.h"
+#include "protocol/store/keys.h"
+#include "tests/unit/net.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static fb_id record_id(uint32_t n)
+{
+    fb_id id = {{0x01, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80}};
+    fb_store_be(id.b + 12, n, 4);
+    return id;
+}
+
+static const test_reply *ask(test_net *net, uint32_t i, fb_verb verb, const fb_writer *w)
+{
+    assert_false(w->failed);
+    const test_reply *reply = test_net_reply(net, test_net_ask(net, i, verb, 0, fb_writer_span(w)));
+    assert_true(reply->done);
+    return reply;
+}
+
+static fb_id create_space(test_net *net, uint32_t i)
+{
+    uint8_t bytes[64];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_span16(&w, fb_span_text("home"));
+    const test_reply *reply = ask(net, i, FB_VERB_SPACE_CREATE, &w);
+    assert_int_equal(reply->status, FB_OK);
+    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+    return fb_read_id(&r);
+}
+
+static void join(test_net *net, uint32_t i, uint32_t inviter, fb_id space, fb_role role)
+{
+    uint8_t bytes[1024];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_u32(&w, 1);
+    fb_write_u64(&w, 0);
+    fb_write_span16(&w, fb_span_text(test_net_address(inviter)));
+    const test_reply *reply = ask(net, inviter, FB_VERB_SPACE_INVITE, &w);
+    assert_int_equal(reply->status, FB_OK);
+    w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_bytes(&w, reply->bytes, reply->len);
+    fb_write_span16(&w, fb_span_text(test_net_address(i)));
+    uint64_t asked = test_net_ask(net, i, FB_VERB_SPACE_JOIN, 0, fb_writer_span(&w));
+    test_net_run(net, SECOND);
+    assert_true(test_net_reply(net, asked)->done);
+    assert_int_equal(test_net_reply(net, asked)->status, FB_OK);
+    w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_id(&w, fb_node_self(test_net_node(net, i)));
+    fb_write_u8(&w, (uint8_t)role);
+    assert_int_equal(ask(net, inviter, FB_VERB_SPACE_APPROVE, &w)->status, FB_OK);
+    test_net_run(net, 5 * SECOND);
+}
+
+static void write_collection(fb_writer *w, fb_id space, const char *name)
+{
+    fb_write_id(w, space);
+    fb_write_u8(w, 1);
+    fb_write_span16(w, fb_span_text(name));
+}
+
+typedef struct put_args {
+    fb_id space;
+    const char *collection;
+    uint32_t record;
+    uint8_t mode, condition;
+    const uint8_t *etag;
+    const char *field;
+    const char *value; /* NULL: unset */
+} put_args;
+
+static void write_put(fb_writer *w, const put_args *a)
+{
+    static const uint8_t zero[16];
+    write_collection(w, a->space, a->collection);
+    fb_write_id(w, a->record == 0 ? (fb_id){{0}} : record_id(a->record));
+    fb_write_u8(w, a->mode == 0 ? 2 : a->mode);
+    fb_write_u8(w, a->condition);
+    fb_write_bytes(w, a->etag == NULL ? zero : a->etag, 16);
+    fb_write_u16(w, a->field == NULL ? 0 : 1);
+    if (a->field == NULL) return;
+    fb_write_span16(w, fb_span_text(a->field));
+    fb_write_u8(w, a->value == NULL ? 2 : 1);
+    fb_write_span32(w, a->value == NULL ? fb_span_of(NULL, 0) : fb_span_text(a->value));
+}
+
+static const test_reply *put(test_net *net, uint32_t i, put_args a)
+{
+    static uint8_t bytes[70000];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_put(&w, &a);
+    return ask(net, i, FB_VERB_RECORD_PUT, &w);
+}
+
+static void put_ok(test_net *net, uint32_t i, fb_id space, uint32_t record, const char *field,
+                   const char *value)
+{
+    put_args a = {
+        .space = space, .collection = "notes", .record = record, .field = field, .value = value};
+    assert_int_equal(put(net, i, a)->status, FB_OK);
+}
+
+static const test_reply *get(test_net *net, uint32_t i, fb_id space, uint32_t record)
+{
+    uint8_t bytes[256];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_collection(&w, space, "notes");
+    fb_write_id(&w, record_id(record));
+    return ask(net, i, FB_VERB_RECORD_GET, &w);
+}
+
+/* Siblings of a field as read, and the displayed value; 0 when the record or field is absent. */
+static uint32_t field_of(test_net *net, uint32_t i, fb_id space, uint32_t record, const char *name,
+                         fb_span *value)
+{
+    const test_reply *reply = get(net, i, space, record);
+    if (reply->status == FB_ERR_NOT_FOUND) return 0;
+    assert_int_equal(reply->status, FB_OK);
+    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+    assert_true(fb_id_equal(fb_read_id(&r), record_id(record)));
+    fb_read_bytes(&r, 16);
+    uint32_t fields = fb_read_u16(&r), found = 0;
+    for (uint32_t f = 0; f < fields; f++) {
+        fb_span field = fb_read_span16(&r);
+        uint32_t siblings = fb_read_u16(&r);
+        for (uint32_t s = 0; s < siblings; s++) {
+            fb_read_bytes(&r, FB_DOT_BYTES + 8);
+            fb_span v = fb_read_span32(&r);
+            if (s == 0 && fb_span_equal(field, fb_span_text(name))) {
+                *value = v;
+                found = siblings;
+            }
+        }
+    }
+    assert_true(fb_reader_done(&r));
+    return found;
+}
+
+static void check_value(test_net *net, uint32_t i, fb_id space, uint32_t record, const char *name,
+                        const char *expected)
+{
+    fb_span value;
+    assert_true(field_of(net, i, space, record, name, &value) > 0);
+    assert_true(fb_span_equal(value, fb_span_text(expected)));
+}
+
+static bool area_info(test_net *net, uint32_t i, fb_id id, fb_area_info *out, uint32_t *index)
+{
+    const fb_node *node = test_net_node(net, i);
+    for (*index = 0; *index < fb_area_capacity(node); (*index)++) {
+        if (fb_area_at(node, *index, out) && fb_id_equal(out->id, id)) return true;
+    }
+    return false;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return memcmp(a, b, 16);
+}
+
+/* The tree from nothing: every stored record of an area, hashed again. */
+static void check_tree(test_net *net, uint32_t i, fb_id area)
+{
+    fb_area_info info;
+    uint32_t index;
+    assert_true(area_info(net, i, area, &info, &index));
+    uint8_t *items = calloc(info.records + 1, FB_TREE_ITEM_BYTES);
+    size_t count = 0;
+    fb_span key, value;
+    uint32_t local = UINT32_MAX;
+    uint8_t kind = info.kind;
+    for (size_t at = 0; test_net_stored(net, i, at, &key, &value); at++) {
+        if (key.p[0] != FB_TAG_AREA) continue;
+        fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
+        fb_read_u8(&k);
+        fb_read_bytes(&v, 5);
+        uint8_t stored_kind = fb_read_u8(&v);
+        fb_span name = fb_read_span16(&v);
+        if (stored_kind == kind &&
+            fb_id_equal(fb_area_id(info.space, (fb_area_kind)kind, name), area)) {
+            local = fb_read_u32(&k);
+        }
+    }
+    for (size_t at = 0; test_net_stored(net, i, at, &key, &value); at++) {
+        if (key.p[0] != FB_TAG_RECORD) continue;
+        fb_reader k = fb_reader_of(key);
+        fb_read_u8(&k);
+        if (fb_read_u32(&k) != local) continue;
+        fb_id id = fb_read_id(&k);
+        fb_record record;
+        assert_int_equal(fb_record_decode(value, &record), FB_OK);
+        assert_true(count <= info.records);
+        uint8_t *item = items + count++ * FB_TREE_ITEM_BYTES;
+        fb_tree_key(id, item);
+        fb_record_fingerprint(id, record.state, item + 16);
+        assert_memory_equal(item + 16, record.fingerprint, 16);
+    }
+    assert_int_equal(count, info.records);
+    qsort(items, count, FB_TREE_ITEM_BYTES, by_key);
+    uint8_t root[16];
+    fb_tree_recompute(items, count, root);
+    assert_memory_equal(root, info.root, 16);
+    free(items);
+}
+
+static void check_equal(test_net *net, uint32_t count, fb_id area)
+{
+    fb_area_info first, other;
+    uint32_t a, b;
+    assert_true(area_info(net, 0, area, &first, &a));
+    check_tree(net, 0, area);
+    for (uint32_t i = 1; i < count; i++) {
+        assert_true(area_info(net, i, area, &other, &b));
+        check_tree(net, i, area);
+        assert_memory_equal(first.root, other.root, 16);
+        assert_int_equal(first.vector_count, other.vector_count);
+        for (uint32_t e = 0; e < first.vector_count; e++) {
+            fb_vector_info x, y;
+            assert_true(fb_area_vector_at(test_net_node(net, 0), a, e, &x));
+            assert_true(fb_area_vector_at(test_net_node(net, i), b, e, &y));
+            assert_true(fb_id_equal(x.node, y.node));
+            assert_int_equal(x.batch, y.batch);
+            assert_int_equal(x.last_seq, y.last_seq);
+        }
+    }
+}
+
+static fb_id notes_of(fb_id space)
+{
+    return fb_area_id(space, FB_AREA_COLLECTION, fb_span_text("notes"));
+}
+
+static void one_node_writes_and_reads(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = create_space(net, 0);
+    put_args a = {.space = space, .collection = "notes", .field = "t", .value = " \"x\" "};
+    const test_reply *reply = put(net, 0, a);
+    assert_int_equal(reply->status, FB_OK);
+    assert_int_equal(reply->len, 33);
+    assert_int_equal(reply->bytes[16], 1);
+    put_ok(net, 0, space, 1, "t", "1");
+    put_ok(net, 0, space, 1, "u", "[1, 2]");
+    check_value(net, 0, space, 1, "t", "1");
+    check_value(net, 0, space, 1, "u", "[1,2]");
+    /* Replacing takes the other field away. */
+    a = (put_args){space, "notes", 1, 1, 0, NULL, "u", "2"};
+    reply = put(net, 0, a);
+    assert_int_equal(reply->status, FB_OK);
+    assert_int_equal(reply->bytes[16], 0);
+    uint8_t etag[16];
+    memcpy(etag, reply->bytes + 17, 16);
+    fb_span value;
+    assert_int_equal(field_of(net, 0, space, 1, "t", &value), 0);
+    check_value(net, 0, space, 1, "u", "2");
+    /* Conditions. */
+    a = (put_args){space, "notes", 1, 2, 2, NULL, "u", "3"};
+    assert_int_equal(put(net, 0, a)->status, FB_ERR_CONFLICT);
+    a = (put_args){space, "notes", 1, 2, 1, etag, "u", "3"};
+    assert_int_equal(put(net, 0, a)->status, FB_OK);
+    assert_int_equal(put(net, 0, a)->status, FB_ERR_CONFLICT);
+    a = (put_args){space, "notes", 1, 2, 0, NULL, "u", "{\"a\":1,\"a\":2}"};
+    assert_int_equal(put(net, 0, a)->status, FB_ERR_VALUE_MALFORMED);
+    check_tree(net, 0, notes_of(space));
+    /* Everything is there after a restart. */
+    test_net_restart(net, 0);
+    test_net_run(net, SECOND);
+    check_value(net, 0, space, 1, "u", "3");
+    put_ok(net, 0, space, 2, "t", "5");
+    check_tree(net, 0, notes_of(space));
+    fb_area_info info;
+    uint32_t index;
+    assert_true(area_info(net, 0, notes_of(space), &info, &index));
+    assert_int_equal(info.records, 3);
+    assert_int_equal(info.vector_count, 1);
+    test_net_free(net);
+}
+
+static void deleted_records_are_gone(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = create_space(net, 0);
+    put_ok(net, 0, space, 1, "t", "1");
+    uint8_t bytes[256];
+    static const uint8_t zero[16];
+    for (uint32_t i = 0; i < 2; i++) {
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        write_collection(&w, space, "notes");
+        fb_write_id(&w, record_id(1));
+        fb_write_u8(&w, 0);
+        fb_write_bytes(&w, zero, 16);
+        assert_int_equal(ask(net, 0, FB_VERB_RECORD_DELETE, &w)->status,
+                         i == 0 ? FB_OK : FB_ERR_NOT_FOUND);
+    }
+    assert_int_equal(get(net, 0, space, 1)->status, FB_ERR_NOT_FOUND);
+    put_args a = {space, "notes", 1, 2, 2, NULL, NULL, NULL};
+    assert_int_equal(put(net, 0, a)->status, FB_OK);
+    assert_int_equal(get(net, 0, space, 1)->status, FB_OK); /* {} exists */
+    check_tree(net, 0, notes_of(space));
+    test_net_free(net);
+}
+
+static uint32_t list(test_net *net, uint32_t i, fb_id space, fb_id after, uint32_t limit,
+                     bool *whole, fb_id *last)
+{
+    uint8_t bytes[256];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_collection(&w, space, "notes");
+    fb_write_id(&w, after);
+    fb_write_u32(&w, limit);
+    const test_reply *reply = ask(net, i, FB_VERB_RECORD_LIST, &w);
+    assert_int_equal(reply->status, FB_OK);
+    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+    *whole = fb_read_u8(&r) != 0;
+    uint32_t count = fb_read_u16(&r);
+    for (uint32_t n = 0; n < count; n++) {
+        *last = fb_read_id(&r);
+        fb_read_bytes(&r, 16);
+        uint32_t fields = fb_read_u16(&r);
+        for (uint32_t f = 0; f < fields; f++) {
+            fb_read_span16(&r);
+            uint32_t siblings = fb_read_u16(&r);
+            for (uint32_t s = 0; s < siblings; s++) {
+                fb_read_bytes(&r, FB_DOT_BYTES + 8);
+                fb_read_span32(&r);
+            }
+        }
+    }
+    assert_true(fb_reader_done(&r));
+    return count;
+}
+
+static void lists_go_through_everything(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = create_space(net, 0);
+    static char big[2002];
+    memset(big, '1', sizeof big - 1);
+    for (uint32_t n = 1; n <= 60; n++) put_ok(net, 0, space, n, "t", n % 7 == 0 ? big : "1");
+    uint8_t bytes[256];
+    static const uint8_t zero[16];
+    for (uint32_t n = 10; n < 40; n++) {
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        write_collection(&w, space, "notes");
+        fb_write_id(&w, record_id(n));
+        fb_write_u8(&w, 0);
+        fb_write_bytes(&w, zero, 16);
+        assert_int_equal(ask(net, 0, FB_VERB_RECORD_DELETE, &w)->status, FB_OK);
+    }
+    for (uint32_t limit = 1; limit < 40; limit += 5) {
+        fb_id after = {{0}};
+        bool whole = false;
+        uint32_t count = 0;
+        while (!whole) count += list(net, 0, space, after, limit, &whole, &after);
+        assert_int_equal(count, 30);
+    }
+    check_tree(net, 0, notes_of(space));
+    check_value(net, 0, space, 7, "t", big);
+    test_net_free(net);
+}
+
+static void batches_are_all_or_none(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = create_space(net, 0);
+    for (uint32_t round = 0; round < 2; round++) {
+        uint8_t bytes[2048];
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        fb_write_u16(&w, 3);
+        for (uint32_t n = 1; n <= 3; n++) {
+            fb_write_u8(&w, FB_VERB_RECORD_PUT);
+            /* The third must be absent; in the second round it is not. */
+            put_args a = {space,          "notes", n == 2 ? 1 : n,     2,
+                          n == 3 ? 2 : 0, NULL,    n == 2 ? "u" : "t", round == 0 ? "1" : "2"};
+            write_put(&w, &a);
+        }
+        const test_reply *reply = ask(net, 0, FB_VERB_RECORD_BATCH, &w);
+        assert_int_equal(reply->status, round == 0 ? FB_OK : FB_ERR_CONFLICT);
+        if (round == 0) assert_int_equal(reply->len, 2 + 3 * 33);
+        check_value(net, 0, space, 1, "t", "1");
+        check_value(net, 0, space, 1, "u", "1");
+        check_value(net, 0, space, 3, "t", "1");
+    }
+    check_tree(net, 0, notes_of(space));
+    test_net_free(net);
+}
+
+static uint32_t watched(const test_reply *reply)
+{
+    if (reply->len == 0) return 0;
+    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+    return fb_read_u16(&r);
+}
+
+static void watches_see_what_is_durable(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = create_space(net, 0);
+    put_ok(net, 0, space, 1, "t", "1");
+    uint8_t bytes[24];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_u64(&w, 0);
+    uint64_t watch = test_net_ask(net, 0, FB_VERB_RECORD_WATCH, 0, fb_writer_span(&w));
+    assert_int_equal(test_net_reply(net, watch)->pieces, 0); /* no credit yet */
+    test_net_credit(net, 0, watch, 1 << 20);
+    test_net_settle(net);
+    assert_int_equal(test_net_reply(net, watch)->pieces, 1);
+    assert_int_equal(watched(test_net_reply(net, watch)), 1);
+    put_ok(net, 0, space, 2, "t", "1");
+    assert_int_equal(test_net_reply(net, watch)->pieces, 2);
+    test_net_cancel(net, 0, watch);
+    put_ok(net, 0, space, 3, "t", "1");
+    assert_int_equal(test_net_reply(net, watch)->pieces, 2);
+    test_net_free(net);
+}
+
+static void two_nodes_replicate(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = create_space(net, 0);
+    put_ok(net, 0, space, 1, "t", "1");
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    test_net_run(net, 10 * SECOND);
+    check_value(net, 1, space, 1, "t", "1");
+    /* Written here, at once there: no pause is needed. */
+    put_ok(net, 0, space, 2, "t", "2");
+    check_value(net, 1, space, 2, "t", "2");
+    put_ok(net, 1, space, 2, "t", "3");
+    check_value(net, 0, space, 2, "t", "3");
+    check_equal(net, 2, notes_of(space));
+    /* Apart, both write one field. */
+    test_net_cut(net, 0, 1, true);
+    put_ok(net, 0, space, 2, "t", "4");
+    put_ok(net, 1, space, 2, "t", "5");
+    put_ok(net, 1, space, 3, "t", "6");
+    test_net_cut(net, 0, 1, false);
+    test_net_run(net, 60 * SECOND);
+    fb_span value;
+    assert_int_equal(field_of(net, 0, space, 2, "t", &value), 2);
+    assert_int_equal(field_of(net, 1, space, 2, "t", &value), 2);
+    check_value(net, 0, space, 3, "t", "6");
+    check_equal(net, 2, notes_of(space));
+    check_equal(net, 2, fb_area_id(space, FB_AREA_SPACE, fb_span_of(NULL, 0)));
+    /* A write that saw both settles it. */
+    put_ok(net, 0, space, 2, "t", "7");
+    assert_int_equal(field_of(net, 1, space, 2, "t", &value), 1);
+    check_equal(net, 2, notes_of(space));
+    test_net_free(net);
+}
+
+static void lives_are_chained(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(3, NULL);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    join(net, 2, 0, space, FB_ROLE_WRITER);
+    uint32_t n = 0;
+    /* Node 2 is away while the others live many lives. */
+    test_net_cut(net, 0, 2, true);
+    test_net_cut(net, 1, 2, true);
+    for (uint32_t life = 0; life < 20; life++) {
+        put_ok(net, 0, space, 1 + n++ % 5, "t", "1");
+        put_ok(net, 1, space, 1 + n++ % 5, "t", "2");
+        put_ok(net, 0, space, 1 + n++ % 5, "u", "3");
+        test_net_restart(net, life % 2);
+        test_net_run(net, 40 * SECOND);
+    }
+    put_ok(net, 0, space, 6, "t", "4");
+    put_ok(net, 2, space, 1, "t", "5");
+    test_net_cut(net, 0, 2, false);
+    test_net_cut(net, 1, 2, false);
+    test_net_run(net, 200 * SECOND);
+    check_equal(net, 3, notes_of(space));
+    fb_area_info info;
+    uint32_t index;
+    assert_true(area_info(net, 2, notes_of(space), &info, &index));
+    assert_int_equal(info.vector_count, 3); /* it does not grow with restarts */
+    test_net_restart(net, 2);
+    test_net_run(net, 40 * SECOND);
+    check_equal(net, 3, notes_of(space));
+    test_net_free(net);
+}
+
+static void many_writes_converge(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(3, NULL);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    join(net, 2, 0, space, FB_ROLE_WRITER);
+    fb_seed seed = {5, 6};
+    for (uint32_t k = 0; k < 400; k++) {
+        uint32_t i = (uint32_t)fb_draw_below(seed, 1, k, 0, 3);
+        uint32_t record = 1 + (uint32_t)fb_draw_below(seed, 2, k, 0, 120);
+        char value[2] = {(char)('0' + k % 10), 0};
+        put_ok(net, i, space, record, k % 3 == 0 ? "t" : "u", value);
+        if (k % 50 == 20) test_net_cut(net, i, (i + 1) % 3, true);
+        if (k % 50 == 45) {
+            for (uint32_t a = 0; a < 3; a++) test_net_cut(net, a, (a + 1) % 3, false);
+        }
+        if (k % 90 == 60) test_net_restart(net, i);
+        test_net_run(net, SECOND / 10);
+        if (k % 90 == 60) test_net_run(net, 3 * SECOND);
+    }
+    test_net_run(net, 100 * SECOND);
+    check_equal(net, 3, notes_of(space));
+    test_net_free(net);
+}
+
+static void readers_write_nothing(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_READER);
+    put_ok(net, 0, space, 1, "t", "1");
+    test_net_run(net, 10 * SECOND);
+    check_value(net, 1, space, 1, "t", "1");
+    put_args a = {space, "notes", 1, 2, 0, NULL, "t", "2"};
+    assert_int_equal(put(net, 1, a)->status, FB_ERR_NOT_AUTHORISED);
+    test_net_free(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_node_writes_and_reads),   cmocka_unit_test(deleted_records_are_gone),
+        cmocka_unit_test(lists_go_through_everything), cmocka_unit_test(batches_are_all_or_none),
+        cmocka_unit_test(watches_see_what_is_durable), cmocka_unit_test(two_nodes_replicate),
+        cmocka_unit_test(lives_are_chained),           cmocka_unit_test(many_writes_converge),
+        cmocka_unit_test(readers_write_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -36,8 +36,8 @@ const char *fb_role_name(uint8_t role)
 
 uint8_t fb_role_parse(const char *name)
 {
-    for (uint8_t i = 1; i < sizeof role_names / sizeof role_names[0]; i++) {
-        if (strcmp(name, role_names[i]) == 0) return i;
+    for (size_t i = 1; i < sizeof role_names / sizeof role_names[0]; i++) {
+        if (strcmp(name, role_names[i]) == 0) return (uint8_t)i;
     }
     return 0;
 }

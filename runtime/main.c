@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "runtime/cli.h"
+#include "runtime/cmd_envelope.h"
+#include "runtime/cmd_key.h"
 #include "runtime/commands.h"
+#include "sim/main_sim.h"
 
 #ifndef FB_VERSION
 #define FB_VERSION "unknown"
@@ -36,6 +39,12 @@ static const fb_command commands[] = {
      RUN_OPTIONS " origin",
      "Order: flag, FABERIO_... in the environment, the file (--config FILE), the default.", 0, 0,
      fb_cmd_config_show, NULL},
+
+    {"envelope", "VERB ...", "sign, verify, canonical, convert, inspect", "", NULL, 0, -1, NULL,
+     fb_cmd_envelope},
+    {"key", "VERB ...", "new, show: key files", "", NULL, 0, -1, NULL, fb_cmd_key},
+    {"sim", "VERB ...", "the simulator: run, checks, faults, mutants, bench", "", NULL, 0, -1, NULL,
+     fb_sim_main},
 
     {"space create", "NAME", "a new space with this node as its admin", "", NULL, 1, 1,
      fb_cmd_space_create, NULL},

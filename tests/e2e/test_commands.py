@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One node and its commands: what they print, how they refuse."""
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+
+import pytest
+
+from node import BIN, HANGS_S
+
+
+def test_init_makes_keys_once(net):
+    node = net.node("a")
+    first = node.init()
+    assert re.fullmatch("[0-9a-f]{32}", first["node_id"])
+    assert re.fullmatch("[0-9a-f]{64}", first["recovery_key"])
+    assert len(first["fingerprint"].split("-")) == 10
+    assert first["home"] == str(node.home)
+    assert stat.S_IMODE(node.home.stat().st_mode) == 0o700
+    for name in ("node.key", "link.key", "recovery.pub"):
+        assert stat.S_IMODE((node.home / name).stat().st_mode) == 0o600
+    before = {p.name: p.read_bytes() for p in node.home.iterdir()}
+    again = node.init()
+    assert "recovery_key" not in again
+    assert again["node_id"] == first["node_id"]
+    assert {p.name: p.read_bytes() for p in node.home.iterdir()} == before
+    for content in before.values():
+        assert first["recovery_key"].encode() not in content
+
+
+def test_init_while_the_node_runs_and_several_at_once(net):
+    node = net.node("a")
+    argv = [BIN, "init", "--json", "--home", str(node.home)]
+    several = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=net.env)
+               for _ in range(4)]
+    answers = [json.loads(p.communicate(timeout=HANGS_S)[0]) for p in several]
+    assert len({a["node_id"] for a in answers}) == 1
+    assert sum("recovery_key" in a for a in answers) == 1
+    node.start()
+    assert node.init()["node_id"] == answers[0]["node_id"]
+
+
+def test_keys_that_others_can_read_are_refused(net):
+    node = net.node("a")
+    node.init()
+    (node.home / "node.key").chmod(0o644)
+    code, err = node.refused("run")
+    assert code == 1 and str(node.home / "node.key") in err
+    (node.home / "node.key").chmod(0o600)
+    (node.home / "node.key").write_text("faberio-key-1 ed25519 zz\n")
+    code, err = node.refused("run")
+    assert code == 1 and str(node.home / "node.key") in err
+
+
+def test_without_a_node(net):
+    node = net.node("a")
+    code, err = node.refused("run")
+    assert code == 1 and "faberio init" in err
+    code, err = node.refused("status")
+    assert code == 3 and "no node runs" in err
+    node.init()
+    assert node.refused("status")[0] == 3
+    assert not (node.home / "store").exists()
+
+
+def test_run_and_status(net):
+    node = net.node("a")
+    made = node.init()
+    banner = node.start("--api", "127.0.0.1:0")
+    assert banner[0].startswith("faberio ")
+    assert made["node_id"] in banner[1] and made["fingerprint"] in banner[1]
+    assert banner[2] == "spaces  none"
+    status = node.json("status")
+    assert status["node_id"] == made["node_id"]
+    assert status["version"] == banner[0].split()[1]
+    assert status["uptime_ms"] >= 0 and status["started"].endswith("Z")
+    assert status["state"] == "running"
+    assert status["spaces"] == [] and status["peers"] == []
+    assert status["store"]["kind"] == "local" and status["store"]["failures"] == 0
+    assert status["listen"] == node.listen
+    assert node.json("peers") == {"peers": []}
+    assert stat.S_IMODE((node.home / "api.sock").stat().st_mode) == 0o600
+    assert made["node_id"] in node.call("status")
+    assert node.stop() == 0
+    assert not (node.home / "api.sock").exists()
+    assert any("event=stopped" in line for line in node.lines.seen)
+    assert node.refused("status")[0] == 3
+
+
+def test_a_second_process_is_kept_out(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    code, err = node.refused("run", "--listen", "127.0.0.1:0")
+    assert code == 1 and "another process" in err
+    assert node.json("status")["state"] == "running"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it_cleanly(net, how):
+    node = net.node("a")
+    node.init()
+    node.start()
+    assert node.stop(how) == 0
+    node.start()
+    node.kill()
+    node.start()
+    assert node.json("status")["state"] == "running"
+
+
+def test_every_start_is_a_fresh_incarnation(net):
+    node = net.node("a")
+    node.init()
+    seen = set()
+    for _ in range(3):
+        node.start()
+        seen.add(node.json("status")["incarnation"])
+        node.kill()
+    assert len(seen) == 3
+
+
+def test_json_log(net):
+    node = net.node("a")
+    node.init()
+    node.start("--log-format", "json")
+    node.stop()
+    events = [json.loads(line) for line in node.lines.seen if line.startswith("{")]
+    assert [e["event"] for e in events] == ["start", "running", "stopping", "stopped"]
+    assert all(e["time_ms"] > 0 and e["level"] == "info" for e in events)
+
+
+def test_long_home(net):
+    node = net.node("d" * 100 + "/" + "e" * 100)
+    node.init()
+    node.start()
+    assert node.json("status")["home"] == str(node.home)
+
+
+def test_two_nodes_do_not_share_a_port(net):
+    a, b = net.node("a"), net.node("b")
+    a.init()
+    b.init()
+    a.start()
+    code, err = b.refused("run", "--listen", a.listen)
+    assert code == 1 and a.listen in err
+
+
+@pytest.mark.parametrize("args, named", [
+    (["run", "--listen", "nonsense"], "nonsense"),
+    (["run", "--api", "0.0.0.0:0", "--listen", "none"], "loopback"),
+    (["run", "--api", "x", "--listen", "none"], "HOST:PORT"),
+])
+def test_run_refuses_bad_addresses(net, args, named):
+    node = net.node("a")
+    node.init()
+    code, err = node.refused(*args)
+    assert code == 1 and named in err
+
+
+@pytest.mark.parametrize("args, named", [
+    ([], "usage"),
+    (["nonsense"], "nonsense"),
+    (["space"], "space"),
+    (["space", "create"], "missing"),
+    (["space", "create", "a", "b"], "b is one argument too many"),
+    (["status", "--nonsense"], "--nonsense"),
+    (["status", "-x"], "-x"),
+    (["status", "--json=1"], "takes no value"),
+    (["space", "invite", "s", "--uses"], "--uses needs a value"),
+    (["space", "invite", "s", "--uses", "0"], "--uses"),
+    (["space", "invite", "s", "--for", "soon"], "soon"),
+    (["record", "put", "s", "c", "new", "title"], "title"),
+    (["record", "put", "s", "c", "new", "=1"], "=1"),
+    (["record", "put", "s", "c", "new", "a=1", "title=hello"], "field title"),
+    (["record", "put", "s", "c", "new", "a={\"b\":1,\"b\":2}"], "duplicate"),
+    (["record", "list", "s", "c", "--limit", "-1"], "-1"),
+    (["record", "watch", "s", "--since", "x"], "x"),
+    (["run", "--store", "mongodb://h"], "mongodb://h"),
+    (["run", "--log-format", "xml"], "xml"),
+])
+def test_usage(net, args, named):
+    done = subprocess.run([BIN, *args], text=True, capture_output=True, timeout=HANGS_S,
+                          env={**net.env, "FABERIO_HOME": str(net.directory / "none")}, check=False)
+    assert done.returncode == 2, done
+    assert named in done.stderr and done.stdout == ""
+    assert not (net.directory / "none").exists()
+
+
+def test_help_of_every_command(net):
+    listing = subprocess.run([BIN, "help"], text=True, capture_output=True, check=True).stdout
+    names = re.findall(r"^  (\S+(?: \S+)?)  ", listing, re.MULTILINE)
+    assert len(names) > 20
+    for name in names:
+        done = subprocess.run([BIN, "help", *name.split()], text=True, capture_output=True,
+                              check=True)
+        assert "usage" in done.stdout + done.stderr, name
+
+
+def test_settings_and_their_origin(net):
+    config = net.directory / "faberio.conf"
+    config.write_text("listen = 127.0.0.1:1234\nlog-format = json\n")
+    node = net.node("a")
+    shown = node.json("config", "show", "--origin", "--config", str(config),
+                      env={**net.env, "FABERIO_LOG_FORMAT": "text"})
+    assert shown["home"] == {"value": str(node.home), "origin": "flag --home"}
+    assert shown["listen"] == {"value": "127.0.0.1:1234", "origin": str(config)}
+    assert shown["log-format"] == {"value": "text", "origin": "FABERIO_LOG_FORMAT"}
+    assert shown["store"]["origin"] == "default"
+    config.write_text("listen = 127.0.0.1:1234\n\ntypo = 1\n")
+    code, err = node.refused("config", "show", "--config", str(config))
+    assert code == 2 and f"{config}:3" in err and "typo" in err
+    config.unlink()
+    code, err = node.refused("config", "show", "--config", str(config))
+    assert code == 2 and str(config) in err
+
+
+def head_and_body(answer):
+    head, _, body = answer.partition("\r\n\r\n")
+    return int(head.split()[1]), head, body
+
+
+def get(path, *headers):
+    lines = "".join(f"{h}\r\n" for h in headers)
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{lines}\r\n"
+
+
+def test_health_and_metrics(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    status, _, body = head_and_body(node.http(get("/livez")))
+    assert status == 200 and json.loads(body) == {"status": "ok"}
+    status, _, body = head_and_body(node.http(get("/readyz")))
+    assert status == 200 and json.loads(body) == {"status": "ok", "failed": []}
+    status, head, body = head_and_body(node.http(get("/metrics")))
+    assert status == 200 and "text/plain" in head
+    for line in body.splitlines():
+        assert re.fullmatch(r"# TYPE faberio_\w+ (counter|gauge)|faberio_\w+ \d+", line)
+    assert "faberio_ready 1" in body
+
+
+def test_errors_are_problems(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    cases = [
+        (get("/nothing"), 404, "not_found"),
+        ("DELETE /v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 405, "method"),
+        (get("/v1/spaces/%zz/members"), 400, "request_malformed"),
+        (get("/v1/spaces/%00/members"), 400, "request_malformed"),
+        (get("/v1/status", "Origin: http://evil.example"), 403, "not_authorised"),
+        (get("/v1/status", "Authorization: Bearer nonsense"), 401, "unauthorised"),
+        (get("/v1/status", "Authorization: Basic x"), 401, "unauthorised"),
+    ]
+    for request, status, code in cases:
+        got, head, body = head_and_body(node.http(request))
+        assert got == status, (request, body)
+        assert "application/problem+json" in head
+        problem = json.loads(body)
+        assert problem["status"] == status and problem["code"] == code
+        assert problem["type"] == f"urn:faberio:error:{code}" and problem["title"]
+    body = "x" * (1 << 20) + "y"
+    got, _, _ = head_and_body(node.http(
+        f"POST /v1/spaces HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"))
+    assert got == 413
+    assert node.json("status")["state"] == "running"
+
+
+def test_bytes_that_are_no_http(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    for garbage in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", os.urandom(4096),
+                    b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 5000 + b"\r\n"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            directory = os.open(node.home, os.O_PATH)
+            s.connect(f"/proc/self/fd/{directory}/api.sock")
+            os.close(directory)
+            try:
+                s.sendall(garbage)
+                s.shutdown(socket.SHUT_WR)
+                while s.recv(65536):
+                    pass
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+    assert node.json("status")["state"] == "running"
+
+
+def test_the_port_asks_for_a_token_and_a_local_host(net):
+    node = net.node("a")
+    node.init()
+    node.start("--api", "127.0.0.1:0")
+    token = (node.home / "api.token").read_text().strip()
+    assert stat.S_IMODE((node.home / "api.token").stat().st_mode) == 0o600
+    bearer = f"Authorization: Bearer {token}"
+    wrong = f"Authorization: Bearer {'0' * 64}"
+
+    def port(path, *headers, host=node.api):
+        lines = "".join(f"{h}\r\n" for h in headers)
+        return head_and_body(node.http_port(
+            f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{lines}\r\n"))[0]
+
+    assert port("/livez") == 200
+    assert port("/v1/status") == 401
+    assert port("/v1/status", wrong) in (401, 501)
+    assert port("/v1/status", bearer) == 200
+    assert port("/v1/status", bearer, host="evil.example") == 403
+    assert port("/livez", host="evil.example") == 403
+    assert port("/v1/status", bearer, "Origin: http://evil.example") == 403
+    assert port("/v1/status", bearer, f"Origin: http://{node.api}") == 200
+
+
+def test_strangers_on_the_peers_port(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    host, port = node.listen.rsplit(":", 1)
+    for garbage in (b"", b"GET / HTTP/1.1\r\n\r\n", b"FBLK", os.urandom(5000)):
+        with socket.create_connection((host, int(port)), timeout=HANGS_S) as s:
+            s.sendall(garbage)
+            s.shutdown(socket.SHUT_WR)
+            try:
+                while s.recv(65536):
+                    pass
+            except ConnectionResetError:
+                pass
+    assert node.json("status")["state"] == "running"
+
+
+def test_envelope_and_key_are_in_the_same_program(net):
+    key = net.directory / "k"
+    subprocess.run([BIN, "key", "new", "--out", str(key)], check=True, capture_output=True)
+    shown = json.loads(subprocess.run([BIN, "key", "show", str(key)], check=True, text=True,
+                                      capture_output=True).stdout)
+    assert re.fullmatch("[0-9a-f]{32}", shown["node_id"])
+    done = subprocess.run([BIN, "envelope", "verify", "-"], input="{}", text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 1 and json.loads(done.stdout)["verdict"] == "refuse"

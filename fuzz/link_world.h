@@ -588,6 +588,8 @@ static inline void world_carry_out(world *w, uint32_t i, fb_effects *fx)
         const uint8_t *bytes = fb_effect_bytes(f);
         uint32_t e;
         if (f->kind == FB_FX_SEND || f->kind == FB_FX_FRAME) {
+            world_conn *conn = world_find(w, i, f->a, &e);
+            if (conn != NULL && conn->external != (f->kind == FB_FX_FRAME)) abort();
             world_send(w, i, f->a, bytes, f->len);
         } else if (f->kind == FB_FX_RESUME) {
             world_conn *conn = world_find(w, i, f->a, &e);

@@ -169,7 +169,7 @@ void fb_link_approved(fb_node *node, uint32_t index, uint32_t member)
     link->local_ok = true;
     link->stranger = false;
     link->info.member = member;
-    if (!link->shown) fb_links_owe(node, index, FB_OWES_BINDING);
+    if (!link->shown && !link->info.external) fb_links_owe(node, index, FB_OWES_BINDING);
     fb_links_owe(node, index, FB_OWES_HEARTBEAT);
     if (link->info.state == FB_LINK_OPENING) {
         link->info.state = FB_LINK_PENDING; /* until the peer agrees */
@@ -190,7 +190,7 @@ fb_status fb_link_keep_pending(fb_node *node, uint32_t index)
     link->pending_since_ns = node->mono_ns;
     fb_timer_clear(node, &link->life);
     fb_control_beat(node);
-    if (!link->shown) fb_links_owe(node, index, FB_OWES_BINDING);
+    if (!link->shown && !link->info.external) fb_links_owe(node, index, FB_OWES_BINDING);
     fb_links_owe(node, index, FB_OWES_HEARTBEAT);
     return FB_OK;
 }

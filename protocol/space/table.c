@@ -177,6 +177,10 @@ uint32_t fb_space_add(fb_node *node, fb_id id, uint32_t local, fb_b32 creator, f
         space->used = false;
         return FB_NONE;
     }
+    /* Not while loading: then it is what it was. */
+    if (node->phase == FB_PHASE_RUNNING) {
+        fb_member_observe(node, fb_member_find(node, index, fb_node_id_of(provider, &creator)));
+    }
     if (local > spaces->space_local) spaces->space_local = local;
     fb_space_touch(node, index);
     return index;
@@ -292,9 +296,9 @@ fb_member_status fb_space_judge_peer(const fb_node *node, uint32_t space, fb_id 
     const fb_member *m = fb_member_at(node, known);
     if (!fb_b32_equal(m->key, key)) return FB_MEMBER_NONE;
     if (m->status == FB_MEMBER_REVOKED) return FB_MEMBER_REVOKED;
-    if (m->status != FB_MEMBER_APPROVED || fb_space_own_status(node, space) != FB_MEMBER_APPROVED) {
-        return FB_MEMBER_PENDING;
-    }
+    bool approved = m->status == FB_MEMBER_APPROVED;
+    if (MUTANT(PENDING_IS_LET_IN, !approved, false)) return FB_MEMBER_PENDING;
+    if (fb_space_own_status(node, space) != FB_MEMBER_APPROVED) return FB_MEMBER_PENDING;
     /* A link depends on the statement that opens it: held back like everything sent. */
     if (m->approved_w > fb_w_durable(node)) return FB_MEMBER_PENDING;
     *member = known;

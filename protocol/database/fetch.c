@@ -5,6 +5,7 @@
  * call names such entries to one peer, each with the heads that we have of that node, and gets the
  * batches between in the order of the chain. An entry is in one call at a time. What a call leaves
  * wanting is asked of another member, after a pause that doubles while nothing comes of it. */
+#include "protocol/core/node_id.h"
 #include "protocol/database/state.h"
 
 #define BACK_OFF_MAX_NS (UINT64_C(300) * 1000000000)
@@ -337,6 +338,19 @@ static void on_timer(fb_node *node, uint32_t area)
     fb_fetch_go(node, area);
 }
 
+/* An area that somebody named and nobody gave anything of takes no place for ever. */
+static void forget_ghost(fb_node *node, uint32_t index)
+{
+    const fb_area *area = fb_area_get(node, index);
+    if (area->stored || area->back_off_ns <= 8 * node->options.timing.onward_ns) return;
+    for (uint32_t at = area->wants; at != 0;) {
+        const fb_wanted *wanted = wanted_get(node, at - 1);
+        uint32_t place = at - 1;
+        at = wanted->next;
+        if (wanted->fetch == 0) wanted_free(node, place);
+    }
+}
+
 /* The call is over and nothing of it is in work. */
 static void finish(fb_node *node, uint32_t slot)
 {
@@ -372,6 +386,7 @@ static void finish(fb_node *node, uint32_t slot)
         fb_fetch_go(node, index);
     } else if (left) {
         retry_later(node, index, false);
+        forget_ghost(node, index);
     }
     fb_area_unpin(node, index);
 }
@@ -389,15 +404,13 @@ static void park(fb_node *node, uint32_t slot)
     const fb_fetch *fetch = &node->database->fetches[slot];
     fb_batch batch;
     if (fb_batch_decode(fb_fetch_batch(node, slot), &batch) != FB_OK) return;
+    fb_id signer = fb_node_id(node->options.provider, batch.author);
     fb_count(node, FB_COUNTER_BATCHES_PARKED, 1);
     for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
         fb_wanted *wanted = wanted_get(node, at - 1);
         uint32_t place = at - 1;
         at = wanted->next;
-        fb_b32 key = batch.author;
-        uint32_t space = fb_area_get(node, fetch->area)->space;
-        uint32_t member = fb_member_find(node, space, wanted->node);
-        if (member == FB_NONE || !fb_b32_equal(fb_member_key(node, member), key)) continue;
+        if (!fb_id_equal(wanted->node, signer)) continue;
         wanted->parked = true;
         touch(node, place);
     }

@@ -142,6 +142,12 @@ static void seal_batch(fb_node *node, fb_builder *builder)
     uint8_t key[FB_BATCH_KEY_BYTES];
     fb_put(node, fb_key_batch(key, area->local, node->self, node->incarnation, own->batch),
            fb_writer_span(&w));
+    if (own->closed) {
+        /* A copy of this node took this life up, and it goes on: a fork, a head again. */
+        uint8_t closed[FB_VECTOR_KEY_BYTES];
+        own->closed = false;
+        fb_delete(node, fb_key_vector(closed, true, area->local, node->self, node->incarnation));
+    }
     fb_vector_put(node, entry);
     if (before != FB_NONE) fb_vector_close(node, before);
     observe_batch(node, area, own);

@@ -234,7 +234,8 @@ void fb_vectors_durable(fb_node *node)
         if (n->close) {
             /* Unless it became a head again, which the note of that will show. */
             v->durable_batch = v->durable_seq = 0;
-            if (v->closed) fb_vector_remove(node, n->entry);
+            bool living = fb_area_get(node, v->area)->own == n->entry + 1;
+            if (v->closed && !living) fb_vector_remove(node, n->entry);
         } else {
             v->durable_batch = n->batch;
             v->durable_seq = n->seq;

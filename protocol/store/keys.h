@@ -16,7 +16,7 @@ typedef enum fb_tag {
     FB_TAG_APPLICATION = 'U', /* u32 application; allowed spaces */
     FB_TAG_ADDRESS = 'D',     /* u32 space, address text */
     FB_TAG_AREA = 'A',        /* u32 area */
-    FB_TAG_VECTOR = 'V',      /* u32 area, node, incarnation */
+    FB_TAG_VECTOR = 'V',      /* u8 head or closed, u32 area, node, incarnation */
     FB_TAG_BATCH = 'B',       /* u32 area, node, incarnation, number */
     FB_TAG_RECORD = 'R',      /* u32 area, record */
     FB_TAG_FIELD = 'F',       /* u32 area, record, field, dot */

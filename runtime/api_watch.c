@@ -108,7 +108,7 @@ static void watch_in_space(fb_exchange *x)
         return;
     }
     fb_loop_credit(loop, x->stream_request, WATCH_CREDIT);
-    fb_exchange_ask(x, FB_VERB_STATUS, 0, (fb_span){NULL, 0}, watching);
+    fb_exchange_ask(x, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, watching);
 }
 
 void fb_get_changes(fb_exchange *x)

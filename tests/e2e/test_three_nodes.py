@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three processes on loopback that share a space: writes, kill -9, cut links, one final state."""
+import json
+
+import pytest
+
+from node import eventually
+
+COLLECTION = "notes"
+
+
+def listing(node, collection=COLLECTION):
+    return node.call("record", "list", "team", collection, "--json")
+
+
+def put(node, *fields, record="new", collection=COLLECTION):
+    return node.json("record", "put", "team", collection, record, *fields)
+
+
+def members(node):
+    return node.json("space", "members", "team")["members"]
+
+
+def approved(node):
+    return lambda: [s["status"] for s in node.rows("space", "list")]
+
+
+class Team:
+    """A space of three; every node is dialled through a relay of its own."""
+
+    def __init__(self, net):
+        self.net = net
+        self.nodes = [net.node(name) for name in ("a", "b", "c")]
+        self.relays = []
+        for node in self.nodes:
+            node.init()
+            relay = net.relay(node)
+            self.relays.append(relay)
+            node.options = ("--advertise", relay.address)
+            node.start(*node.options)
+        a = self.nodes[0]
+        self.space = a.json("space", "create", "team")["space_id"]
+        invite = a.json("space", "invite", "team", "--uses", "2")["invite"]
+        for node in self.nodes[1:]:
+            joined = node.json("space", "join", invite)
+            assert joined == {"space_id": self.space, "status": "pending"}
+            a.json("space", "approve", "team", node.id)
+            eventually(approved(node), lambda status: status == ["approved"])
+        for node in self.nodes:
+            eventually(lambda node=node: members(node), lambda rows: len(rows) == 3)
+
+    def converged(self, ids):
+        """Waits until every node has named each of these records, then compares everything."""
+        for node in self.nodes:
+            with node.watch("team", "--since", "0") as watch:
+                watch.until(ids)
+        lists = {listing(node) for node in self.nodes}
+        assert len(lists) == 1
+        return [json.loads(line) for line in lists.pop().splitlines()]
+
+
+@pytest.fixture
+def team(net):
+    return Team(net)
+
+
+def test_writes_on_each_are_read_on_the_others(team):
+    a, b, c = team.nodes
+    with a.watch("team") as seen_a, b.watch("team") as seen_b, c.watch("team") as seen_c:
+        written = {}
+        for node in team.nodes:
+            for i in range(5):
+                record = put(node, f"n={i}", f'by="{node.id}"')
+                written[record["id"]] = record
+        for watch in (seen_a, seen_b, seen_c):
+            watch.until(written)
+    final = team.converged(written)
+    assert {r["id"]: r for r in final} == written
+    assert [r["id"] for r in final] == sorted(written)
+    for node in team.nodes:
+        rows = members(node)
+        assert {m["node_id"]: (m["status"], m["role"]) for m in rows} == {
+            a.id: ("approved", "admin"), b.id: ("approved", "writer"),
+            c.id: ("approved", "writer")}
+        space, = node.json("status")["spaces"]
+        assert space["space_id"] == team.space and space["name"] == "team"
+
+
+def test_records_one_by_one(team):
+    a, b, _ = team.nodes
+    with b.watch("team") as seen:
+        made = put(a, "title=\"first\"", "n=1.50", "list=[1, 2]")
+        assert made["fields"] == {"title": "first", "n": 1.5, "list": [1, 2]}
+        assert made["conflicts"] == {}
+        assert '"n":1.50' in a.call("record", "get", "team", COLLECTION, made["id"], "--json")
+        assert a.json("record", "get", "team", COLLECTION, made["id"]) == made
+        first = seen.next()
+        assert (first["id"], first["change"], first["collection"]) == (
+            made["id"], "changed", COLLECTION)
+        assert b.json("record", "get", "team", COLLECTION, made["id"]) == made
+
+        changed = put(b, "n=2", record=made["id"])
+        assert changed["fields"] == {"title": "first", "n": 2, "list": [1, 2]}
+        assert changed["etag"] != made["etag"]
+        code, err = a.refused("record", "put", "team", COLLECTION, made["id"], "n=3",
+                              "--if-match", "0" * 32)
+        assert code == 5, err
+        code, err = a.refused("record", "put", "team", COLLECTION, made["id"], "n=3",
+                              "--if-absent")
+        assert code == 5, err
+        assert seen.next()["id"] == made["id"]
+        replaced = b.json("record", "put", "team", COLLECTION, made["id"], "only=true",
+                          "--replace", "--if-match", changed["etag"])
+        assert replaced["fields"] == {"only": True}
+        assert seen.next()["id"] == made["id"]
+        b.call("record", "delete", "team", COLLECTION, made["id"])
+        assert seen.next()["change"] == "deleted"
+    assert b.refused("record", "get", "team", COLLECTION, made["id"])[0] == 1
+    assert b.refused("record", "delete", "team", COLLECTION, made["id"])[0] == 1
+    assert listing(b) == ""
+    with a.watch("team", "--since", "0") as watch:
+        while watch.next()["change"] != "deleted":
+            pass
+    assert a.refused("record", "get", "team", COLLECTION, made["id"])[0] == 1
+
+
+def test_lists_go_on_where_they_stopped(team):
+    a = team.nodes[0]
+    ids = sorted(put(a, f"n={i}")["id"] for i in range(9))
+    rows = a.rows("record", "list", "team", COLLECTION, "--limit", "4")
+    assert [r["id"] for r in rows] == ids[:4]
+    rows = a.rows("record", "list", "team", COLLECTION, "--after", ids[3])
+    assert [r["id"] for r in rows] == ids[4:]
+    assert a.rows("record", "list", "team", "nothing here") == []
+
+
+def test_a_watch_goes_on_from_its_cursor(team):
+    a, b, _ = team.nodes
+    ids = [put(a, f"n={i}")["id"] for i in range(6)]
+    with b.watch("team", "--since", "0") as watch:
+        events = [watch.next() for _ in ids]
+    assert sorted(e["id"] for e in events) == sorted(ids)
+    cursors = [int(e["cursor"]) for e in events]
+    assert cursors == sorted(set(cursors))
+    with b.watch("team", "--since", events[2]["cursor"]) as watch:
+        assert [watch.next() for _ in events[3:]] == events[3:]
+
+
+def test_two_writers_of_one_field_conflict_and_agree(team):
+    a, b, _ = team.nodes
+    made = put(a, "title=\"start\"")
+    team.converged([made["id"]])
+    for relay in team.relays:
+        relay.cut()
+    for node in team.nodes:
+        eventually(lambda node=node: node.json("status")["links"], lambda links: links == 0)
+    put(a, "title=\"from a\"", record=made["id"])
+    put(b, "title=\"from b\"", record=made["id"])
+    for relay in team.relays:
+        relay.heal()
+
+    def shown():
+        return [node.json("record", "get", "team", COLLECTION, made["id"]) for node in team.nodes]
+
+    records = eventually(shown, lambda rows: all(len(r["conflicts"].get("title", [])) == 1
+                                                 for r in rows))
+    assert len({json.dumps(r, sort_keys=True) for r in records}) == 1
+    values = {records[0]["fields"]["title"], records[0]["conflicts"]["title"][0]["value"]}
+    assert values == {"from a", "from b"}
+    put(b, "title=\"settled\"", record=made["id"])
+    records = eventually(shown, lambda rows: all(not r["conflicts"] for r in rows))
+    assert {r["fields"]["title"] for r in records} == {"settled"}
+
+
+def test_killed_and_started_again(team):
+    a, b, c = team.nodes
+    ids = [put(node, "round=0")["id"] for node in team.nodes]
+    for round_number, victim in enumerate((b, c, a), start=1):
+        victim.kill()
+        ids += [put(node, f"round={round_number}")["id"]
+                for node in team.nodes if node is not victim]
+        victim.start(*victim.options)
+        ids.append(put(victim, f"round={round_number}")["id"])
+        final = team.converged(ids)
+        assert {r["id"] for r in final} == set(ids)
+
+
+def test_acknowledged_writes_survive_kill(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    ids = []
+    for i in range(10):
+        ids.append(put(node, f"n={i}")["id"])
+        node.kill()
+        node.start()
+    assert [r["id"] for r in node.rows("record", "list", "team", COLLECTION)] == sorted(ids)
+
+
+def test_cut_links_heal(team):
+    a, b, c = team.nodes
+    ids = []
+    for relay in team.relays:
+        relay.cut()
+    for node in team.nodes:
+        eventually(lambda node=node: node.json("status")["links"], lambda links: links == 0)
+    for node in team.nodes:
+        ids += [put(node, f"n={i}", f'by="{node.id}"')["id"] for i in range(10)]
+        assert len(node.rows("record", "list", "team", COLLECTION)) == 10
+    for relay in team.relays:
+        relay.heal()
+    assert {r["id"] for r in team.converged(ids)} == set(ids)
+    # What c writes reaches a over b alone, as b may relay but not forge.
+    team.relays[0].cut()
+    ids.append(put(c, "late=true")["id"])
+    team.relays[0].heal()
+    team.converged(ids)
+
+
+def test_all_killed_at_once(team):
+    ids = [put(node, f"n={i}")["id"] for node in team.nodes for i in range(5)]
+    for node in team.nodes:
+        node.kill()
+    for node in team.nodes:
+        node.start(*node.options)
+    final = team.converged(ids)
+    assert {r["id"] for r in final} == set(ids)
+    assert all(node.stop() == 0 for node in team.nodes)
+
+
+def test_joining_is_asked_and_approved(net):
+    a, b = net.node("a"), net.node("b")
+    for node in (a, b):
+        node.init()
+        node.start()
+    space = a.json("space", "create", "team")
+    code, err = a.refused("space", "approve", "team", b.id)
+    assert code == 5 and "has not asked" in err
+    invite = a.call("space", "invite", "team", "--for", "1h").strip()
+    assert b.json("space", "join", "-", stdin=invite + "\n")["status"] == "pending"
+    pending = {m["node_id"]: m["status"] for m in members(a)}
+    assert pending == {a.id: "approved", b.id: "pending"}
+    code, err = b.refused("record", "put", "team", COLLECTION, "new", "n=1")
+    assert code != 0 and err
+    assert a.json("space", "approve", "team", b.id, "--role", "reader")["role"] == "reader"
+    eventually(approved(b), lambda status: status == ["approved"])
+    code, err = b.refused("record", "put", "team", COLLECTION, "new", "n=1")
+    assert code in (1, 4), err
+    # Once more is no error; another node finds the invite used up.
+    assert b.json("space", "join", invite) == {"space_id": space["space_id"],
+                                               "status": "approved"}
+    for wrong in ("nonsense", invite[:-4], "fbinvite1." + "A" * 200):
+        code, err = b.refused("space", "join", wrong)
+        assert code == 1, err
+
+
+def test_applications_use_only_what_they_are_allowed(net):
+    node = net.node("a")
+    node.init()
+    node.start("--api", "127.0.0.1:0")
+    node.json("space", "create", "team")
+    node.json("space", "create", "other")
+    token = node.json("app", "create", "editor")["token"]
+    code, _ = node.refused("app", "create", "editor")
+    assert code == 5
+    as_app = {**node.env, "FABERIO_TOKEN": token}
+    assert node.refused("record", "put", "team", COLLECTION, "new", "n=1", env=as_app)[0] == 4
+    node.call("app", "allow", "editor", "team")
+    made = node.json("record", "put", "team", COLLECTION, "new", "n=1", env=as_app)
+    assert node.json("record", "get", "team", COLLECTION, made["id"], env=as_app) == made
+    for args in (("record", "list", "other", COLLECTION), ("record", "list", "nowhere", COLLECTION),
+                 ("space", "list"), ("status",), ("app", "create", "another"),
+                 ("space", "members", "team"), ("record", "watch", "other")):
+        assert node.refused(*args, env=as_app)[0] == 4, args
+
+    def port():
+        return node.http_port(f"GET /v1/spaces/team/collections/{COLLECTION}/records/{made['id']} "
+                              f"HTTP/1.1\r\nHost: {node.api}\r\nConnection: close\r\n"
+                              f"Authorization: Bearer {token}\r\n\r\n").split()[1]
+
+    assert port() == "200"
+    node.kill()
+    node.start("--api", node.api)
+    assert port() == "200"
+    node.call("app", "revoke", "editor")
+    assert port() == "401"
+    assert node.refused("record", "get", "team", COLLECTION, made["id"], env=as_app)[0] == 4
+
+
+def test_http_records(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    base = "/v1/spaces/team/collections/notes/records"
+
+    def ask(method, path, body=None, *headers):
+        text = "" if body is None else json.dumps(body)
+        lines = "".join(f"{h}\r\n" for h in headers)
+        answer = node.http(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                           f"Content-Length: {len(text)}\r\n{lines}\r\n{text}")
+        head, _, rest = answer.partition("\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:])
+        return int(head.split()[1]), fields, json.loads(rest)
+
+    status, head, made = ask("PUT", f"{base}/new", {"a": 1, "b": "x"})
+    assert status == 201 and head["ETag"] == f'"{made["etag"]}"'
+    assert head["Location"] == made["id"]
+    record = f"{base}/{made['id']}"
+    assert ask("GET", record)[2] == made
+    status, head, changed = ask("PATCH", record, {"b": {"$unset": True}, "c": None})
+    assert status == 200 and changed["fields"] == {"a": 1, "c": None}
+    assert ask("PUT", record, {"a": 2}, f'If-Match: "{made["etag"]}"')[0] == 412
+    assert ask("PUT", record, {"a": 2}, "If-None-Match: *")[0] == 412
+    assert ask("PUT", record, {"a": 2}, f'If-Match: "{changed["etag"]}"')[0] == 200
+    for headers in (('If-Match: nonsense',), ('If-None-Match: "x"',),
+                    ('If-Match: "' + "0" * 32 + '"', "If-None-Match: *")):
+        assert ask("PUT", record, {"a": 2}, *headers)[0] == 400
+    assert ask("PATCH", record, {"n": {"$add": 1}})[0] == 501
+    assert ask("PATCH", record, {"n" * 300: 1})[0] == 413
+    assert ask("PATCH", record, {"n": "x" * 60000})[0] == 413
+    assert ask("PUT", f"{base}/not-a-uuid", {"a": 1})[0] == 422
+    assert ask("GET", f"{base}/01900000-0000-7000-8000-000000000000")[0] == 404
+    assert ask("GET", "/v1/spaces/nowhere/members")[0] == 404
+    status, _, problem = ask("PUT", f"{base}/new", [1])
+    assert status == 400 and "line 1" in problem["detail"]
+    status, _, listed = ask("GET", f"{base}?limit=10")
+    assert [r["fields"] for r in listed["records"]] == [{"a": 2}] and listed["next"] is None
+    assert ask("GET", f"{base}?limit=0")[0] == 400
+    assert ask("DELETE", record)[0] == 200
+    assert ask("DELETE", record)[0] == 404
+    assert ask("GET", record)[0] == 404

@@ -128,6 +128,9 @@ void fb_count(fb_node *node, fb_counter counter, uint64_t amount);
  * the new mark is in the set being built, ask again when that is durable. FB_ERR_CLOCK: see
  * base/uuid.h. */
 fb_status fb_new_uuid(fb_node *node, fb_id *out);
+/* The same for an id that nobody sees before the set being built now is durable: never
+ * FB_ERR_AGAIN. */
+fb_status fb_new_uuid_held(fb_node *node, fb_id *out);
 
 /* wall_us in whole milliseconds, floored. */
 static inline int64_t fb_wall_ms(const fb_node *node)

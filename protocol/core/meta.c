@@ -2,7 +2,7 @@
 #include "protocol/core/meta.h"
 
 #include "protocol/store/keys.h"
-#include "protocol/store/ops.h"
+#include "protocol/store/store.h"
 
 typedef enum meta_item {
     META_VERSION = 1,     /* u32 */
@@ -31,7 +31,7 @@ static void put_mark(fb_node *node, uint64_t ms)
     mark.b[6] = 0x7f;
     mark.b[8] = 0xbf;
     uint8_t key[2];
-    fb_put(node, meta_key(key, META_UUID_MARK), fb_span_of(mark.b, sizeof mark.b));
+    fb_store_put_own(node, meta_key(key, META_UUID_MARK), fb_span_of(mark.b, sizeof mark.b));
     node->uuid_mark = mark;
     node->uuid_mark_w = fb_w_building(node);
     fb_digest_touch(node, FB_DIGEST_NODE, 0);
@@ -94,7 +94,8 @@ void fb_meta_load(fb_node *node)
     fb_op_issue(node, op);
 }
 
-fb_status fb_new_uuid(fb_node *node, fb_id *out)
+/* With `durable` only ids up to a mark that is durable are given: a restart goes on above it. */
+static fb_status new_uuid(fb_node *node, bool durable, fb_id *out)
 {
     fb_uuid_gen next = node->uuid;
     fb_id id;
@@ -102,15 +103,26 @@ fb_status fb_new_uuid(fb_node *node, fb_id *out)
     bool stored = fb_w_durable(node) >= node->uuid_mark_w;
     if (stored) node->uuid_durable = node->uuid_mark;
     uint64_t ms = fb_uuid_ms(id);
-    if (stored && ms + MARK_AHEAD_MS / 2 > fb_uuid_ms(node->uuid_mark) &&
-        fb_uuid_ms(node->uuid_mark) < FB_UUID_MS_MAX) {
-        put_mark(node, ms + MARK_AHEAD_MS);
-    }
-    /* Only ids up to a mark that is durable may be seen by anybody: a restart goes on above it. */
-    if (fb_id_compare(id, node->uuid_durable) > 0) return FB_ERR_AGAIN;
+    bool above = fb_id_compare(id, node->uuid_mark) > 0;
+    bool near = ms + MARK_AHEAD_MS / 2 > fb_uuid_ms(node->uuid_mark) &&
+                fb_uuid_ms(node->uuid_mark) < FB_UUID_MS_MAX;
+    /* A mark that is still on its way is left alone unless it is too low already. */
+    if (near && (stored || (above && !durable))) put_mark(node, ms + MARK_AHEAD_MS);
+    if (durable && fb_id_compare(id, node->uuid_durable) > 0) return FB_ERR_AGAIN;
+    if (fb_id_compare(id, node->uuid_mark) > 0) return FB_ERR_CLOCK;
     node->uuid = next;
     *out = id;
     fb_observe(node, FB_FACT_UUID, 0, 0, fb_span_of(id.b, sizeof id.b));
     fb_digest_touch(node, FB_DIGEST_NODE, 0);
     return FB_OK;
+}
+
+fb_status fb_new_uuid(fb_node *node, fb_id *out)
+{
+    return new_uuid(node, true, out);
+}
+
+fb_status fb_new_uuid_held(fb_node *node, fb_id *out)
+{
+    return new_uuid(node, false, out);
 }

@@ -561,6 +561,13 @@ void fb_put(fb_node *node, fb_span key, fb_span value)
     put(node, FB_WRITE_PUT, key, value);
 }
 
+void fb_store_put_own(fb_node *node, fb_span key, fb_span value)
+{
+    fb_set *set = fb_store_building(node->store);
+    /* Again in one set it takes no more room: there is only so much of it. */
+    if (!fb_set_overwrite(set, key, value)) fb_set_put(set, FB_WRITE_PUT, key, value);
+}
+
 void fb_delete(fb_node *node, fb_span key)
 {
     put(node, FB_WRITE_DELETE, key, (fb_span){NULL, 0});

@@ -113,6 +113,17 @@ void fb_set_put(fb_set *set, fb_write_kind kind, fb_span key, fb_span value)
     set->live++;
 }
 
+bool fb_set_overwrite(fb_set *set, fb_span key, fb_span value)
+{
+    uint32_t slot = find_slot(set, fb_set_hash(key), key);
+    if (slot == FB_NONE) return false;
+    fb_write_entry entry = entry_of(set, slot);
+    if (entry.kind != FB_WRITE_PUT || entry.value.len != value.len) return false;
+    size_t at = set->slots[slot].offset + FB_WRITE_ENTRY_HEAD + key.len;
+    memcpy(set->bytes + at, value.p, value.len);
+    return true;
+}
+
 bool fb_set_find(const fb_set *set, uint32_t hash, fb_span key, fb_write_entry *out)
 {
     uint32_t slot = find_slot(set, hash, key);

@@ -41,6 +41,9 @@ uint32_t fb_set_hash(fb_span key);
 
 /* Asserts that fb_set_fits. */
 void fb_set_put(fb_set *set, fb_write_kind kind, fb_span key, fb_span value);
+/* Writes over a value of the same length that the set has for this key; false: it has none. Only
+ * for values that nobody borrows. */
+bool fb_set_overwrite(fb_set *set, fb_span key, fb_span value);
 bool fb_set_fits(const fb_set *set, size_t bytes, size_t entries);
 void fb_set_compact(fb_set *set);
 

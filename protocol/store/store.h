@@ -116,6 +116,9 @@ bool fb_merge(fb_node *node, fb_op *op);
  */
 bool fb_merge_check(const fb_op *op, fb_span values);
 
+/* The core's own puts: out of the room that every set keeps for them, not of an operation's. */
+void fb_store_put_own(fb_node *node, fb_span key, fb_span value);
+
 static inline fb_set *fb_store_building(fb_store *store)
 {
     return &store->ring[(store->w_sealed + 1) % FB_WRITE_SETS_KEPT];

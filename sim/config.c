@@ -22,7 +22,7 @@ fb_sim_config fb_sim_config_default(void)
         .blob_bytes = UINT64_C(96) << 20,
         .blob_buckets = 1u << 16,
         .connections = 256,
-        .ring_bytes = 65536,
+        .window_bytes = 65536,
         .delay_min_ns = 200000,
         .delay_mean_ns = 300000,
         .read_mean_ns = 30000,

@@ -239,15 +239,16 @@ static bool setup_dial(fb_sim_world *world, uint32_t node)
 }
 
 static bool same_areas(fb_sim_world *world);
+static void routes_draw(fb_sim_world *world);
 
 static void setup(fb_sim_world *world)
 {
     fb_sim_director *d = world->director;
     uint32_t nodes = world->config.nodes;
-    if (d->polls++ == 0) {
+    if (d->polls == 1) {
         for (uint32_t i = 0; i < nodes; i++) fb_sim_boot(world, i);
         phase_begin(world, FB_SIM_PHASE_SETUP, SETUP_NS + nodes * 10 * SECOND);
-        d->polls = 1;
+        d->polls = 2;
     }
     for (uint32_t i = 0; i < nodes; i++) {
         if (!world->nodes[i].running) return;
@@ -271,7 +272,43 @@ static void setup(fb_sim_world *world)
     }
     for (uint32_t i = 0; i < nodes && !world->stop; i++) all = setup_dial(world, i) && all;
     if (!all || world->stop) return;
+    routes_draw(world);
     phase_begin(world, FB_SIM_PHASE_HEAL, fb_sim_liveness_bound_ns(world) + nodes * SECOND);
+}
+
+/* External carriers: where there is nothing else they are opened again whenever both ends are up;
+ * beside a stream only now and then in the weather, because one of the two links will be closed. */
+
+static void routes_draw(fb_sim_world *world)
+{
+    uint32_t nodes = world->config.nodes;
+    for (uint32_t i = 0; i < nodes; i++) {
+        for (uint32_t j = i + 1; j < nodes && nodes <= 16; j++) {
+            uint64_t dice = fb_draw_below(world->seed, FB_SIM_STREAM_TOPOLOGY, i, j, 32);
+            fb_sim_route route = dice / 2 >= world->config.carriers_of_16 ? FB_SIM_ROUTE_STREAM
+                                 : (dice & 1) != 0                        ? FB_SIM_ROUTE_CARRIER
+                                                                          : FB_SIM_ROUTE_BOTH;
+            world->carriers[i * nodes + j] = world->carriers[j * nodes + i] = (uint8_t)route;
+        }
+    }
+}
+
+static void carriers_open(fb_sim_world *world)
+{
+    const fb_sim_director *d = world->director;
+    uint32_t nodes = world->config.nodes;
+    for (uint32_t i = 0; i < nodes; i++) {
+        for (uint32_t j = i + 1; j < nodes; j++) {
+            uint8_t route = world->carriers[i * nodes + j];
+            if (route == FB_SIM_ROUTE_STREAM || world->held_apart[i] || world->held_apart[j]) {
+                continue;
+            }
+            bool often = route == FB_SIM_ROUTE_CARRIER;
+            bool now =
+                d->polls % (often ? 8 : 64) == 1 && (often || d->phase == FB_SIM_PHASE_CHAOS);
+            if (now) fb_sim_carrier_open(world, i, j);
+        }
+    }
 }
 
 /* Rounds. */
@@ -367,6 +404,8 @@ void fb_sim_at_script(fb_sim_world *world)
 {
     fb_sim_director *d = world->director;
     char text[256] = "";
+    d->polls++;
+    if (d->phase != FB_SIM_PHASE_SETUP && d->phase != FB_SIM_PHASE_BENCH) carriers_open(world);
     switch (d->phase) {
     case FB_SIM_PHASE_SETUP:
         setup(world);
@@ -378,7 +417,7 @@ void fb_sim_at_script(fb_sim_world *world)
         if (world->now_ns >= d->phase_until_ns || over(world)) heal(world);
         break;
     case FB_SIM_PHASE_HEAL:
-        if (d->polls++ != 0 && same_areas(world)) {
+        if (d->polls > 1 && same_areas(world)) {
             phase_begin(world, FB_SIM_PHASE_QUIET, 10 * SECOND);
             break;
         }

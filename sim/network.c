@@ -5,6 +5,7 @@
 
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
+#include "protocol/base/limits.h"
 #include "sim/world.h"
 
 #define NONE UINT32_MAX
@@ -19,8 +20,7 @@ void fb_sim_network_init(fb_sim_world *world, fb_arena *arena)
     net->paths = fb_arena_take(arena, (size_t)nodes * nodes, sizeof *net->paths);
     net->connection_count = world->config.connections;
     net->connections = fb_arena_take(arena, net->connection_count, sizeof *net->connections);
-    net->ring_bytes = world->config.ring_bytes;
-    uint8_t *rings = fb_arena_take(arena, (size_t)net->connection_count * 2, net->ring_bytes);
+    net->window_bytes = world->config.window_bytes;
     net->frame_count = 64 + nodes * 64;
     net->frames = fb_arena_take(arena, net->frame_count, sizeof *net->frames);
     net->recorded = fb_arena_take(arena, FB_SIM_RECORDED_BYTES, 1);
@@ -28,8 +28,6 @@ void fb_sim_network_init(fb_sim_world *world, fb_arena *arena)
     if (arena->base == NULL) return;
     for (uint32_t i = 0; i < net->connection_count; i++) {
         fb_sim_connection *c = &net->connections[i];
-        c->flows[0].ring = rings + (size_t)i * 2 * net->ring_bytes;
-        c->flows[1].ring = c->flows[0].ring + net->ring_bytes;
         c->next_free = i + 1 < net->connection_count ? i + 1 : NONE;
     }
     for (uint32_t i = 0; i < net->frame_count; i++) {
@@ -89,15 +87,61 @@ static fb_sim_connection *connection_take(fb_sim_world *world)
     fb_sim_connection *c = &net->connections[net->connection_free];
     net->connection_free = c->next_free;
     net->connections_open++;
-    uint8_t *ring = c->flows[0].ring;
     *c = (fb_sim_connection){.stamp = c->stamp};
-    c->flows[0].ring = ring;
-    c->flows[1].ring = ring + net->ring_bytes;
     return c;
+}
+
+/* Segments. */
+
+static fb_sim_segment *segment_of(fb_sim_world *world, fb_sim_blob blob)
+{
+    return (fb_sim_segment *)(void *)fb_sim_blob_writable(&world->blobs, blob);
+}
+
+static void segment_append(fb_sim_world *world, fb_sim_flow *flow, fb_span bytes, uint64_t at_ns)
+{
+    fb_sim_blob blob = fb_sim_blob_make(&world->blobs, sizeof(fb_sim_segment) + bytes.len);
+    fb_sim_segment *segment = segment_of(world, blob);
+    *segment = (fb_sim_segment){at_ns, 0, (uint32_t)bytes.len};
+    memcpy(segment + 1, bytes.p, bytes.len);
+    if (flow->last != 0) {
+        segment_of(world, flow->last)->next = blob;
+    } else {
+        flow->first = blob;
+    }
+    flow->last = blob;
+    flow->written += bytes.len;
+}
+
+/* The receiver took so many bytes from the beginning. */
+static void segments_take(fb_sim_world *world, fb_sim_flow *flow, size_t len)
+{
+    flow->taken += len;
+    while (len != 0) {
+        fb_sim_segment *segment = segment_of(world, flow->first);
+        size_t left = segment->len - flow->skip;
+        if (len < left) {
+            flow->skip += (uint32_t)len;
+            return;
+        }
+        len -= left;
+        fb_sim_blob next = segment->next;
+        fb_sim_blob_drop(&world->blobs, flow->first);
+        flow->first = next;
+        flow->skip = 0;
+        if (next == 0) flow->last = 0;
+    }
+}
+
+static void segments_drop(fb_sim_world *world, fb_sim_flow *flow)
+{
+    segments_take(world, flow, (size_t)(flow->written - flow->taken));
 }
 
 static void connection_release(fb_sim_world *world, fb_sim_connection *c)
 {
+    segments_drop(world, &c->flows[0]);
+    segments_drop(world, &c->flows[1]);
     c->state = FB_SIM_CONNECTION_FREE;
     c->stamp++;
     c->next_free = world->network.connection_free;
@@ -134,18 +178,35 @@ static void credit_schedule(fb_sim_world *world, fb_sim_connection *c, uint32_t 
                     c->stamp);
 }
 
-/* Credit goes back when half the buffer is free: until then the sender still has the other half. */
+/* A carrier holds whole frames, of the largest size too. */
+#define CARRIER_WINDOW (2 * (FB_FRAME_BYTES_MAX + 4096u))
+/* The sender of a stream needs room for one whole record to go on. */
+#define ENOUGH  (FB_RECORD_BYTES_MAX + 1024u)
+#define LAZY_NS UINT64_C(5000000)
+
+static uint64_t window_of(const fb_sim_world *world, const fb_sim_connection *c)
+{
+    return c->carrier ? CARRIER_WINDOW : world->network.window_bytes;
+}
+
+/* Credit goes back at once when half the window is free; a little later when less is, but the
+ * sender may be short. */
 static void credit_maybe(fb_sim_world *world, fb_sim_connection *c, uint32_t side)
 {
     fb_sim_flow *flow = &c->flows[side];
-    uint64_t limit = flow->taken + world->network.ring_bytes;
+    uint64_t window = window_of(world, c);
+    uint64_t limit = flow->taken + window;
     uint64_t free = limit > flow->granted ? limit - flow->granted : 0;
-    if (flow->credit_scheduled || flow->credit_stalled || !c->ends[side].open || flow->swallowing ||
-        free < world->network.ring_bytes / 2) {
+    if (free == 0 || flow->credit_scheduled || flow->credit_stalled || !c->ends[side].open ||
+        flow->swallowing) {
         return;
     }
-    fb_sim_path *back = flow_path(world, c, 1 - side);
-    credit_schedule(world, c, side, world->now_ns + back->delay_min_ns);
+    uint64_t at = world->now_ns + flow_path(world, c, 1 - side)->delay_min_ns;
+    if (free < window / 2) {
+        if (flow->granted - flow->written >= ENOUGH) return;
+        at += LAZY_NS;
+    }
+    credit_schedule(world, c, side, at);
 }
 
 static void delivery_schedule(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
@@ -162,12 +223,12 @@ static void delivery_schedule(fb_sim_world *world, fb_sim_connection *c, uint32_
 static void delivery_next(fb_sim_world *world, fb_sim_connection *c, uint32_t side)
 {
     fb_sim_flow *flow = &c->flows[side];
-    if (!c->ends[1 - side].open) return;
-    if (!flow->paused && flow->arrived > flow->taken) {
-        delivery_schedule(world, c, side, world->now_ns + 1000);
-    } else if (flow->segment_count != 0) {
-        delivery_schedule(world, c, side, flow->segments[flow->segment_first].at_ns);
-    } else if (flow->ended && flow->taken == flow->written) {
+    if (!c->ends[1 - side].open || flow->paused) return;
+    if (flow->first != 0) {
+        uint64_t at = segment_of(world, flow->first)->at_ns;
+        if (at <= world->now_ns) at = world->now_ns + 1000;
+        delivery_schedule(world, c, side, at);
+    } else if (flow->ended) {
         uint64_t at = fb_max_u64(flow->end_at_ns, world->now_ns);
         fb_sim_schedule(world, at, c->ends[1 - side].node, FB_SIM_AT_CLOSED,
                         end_name(world, c, 1 - side), c->stamp);
@@ -184,8 +245,7 @@ static void flow_end(fb_sim_world *world, fb_sim_connection *c, uint32_t side, f
     flow->end_reason = why;
     flow->end_at_ns = fb_max_u64(at_ns, flow->last_at_ns);
     if (drop) {
-        flow->segment_count = 0;
-        flow->written = flow->arrived = flow->taken;
+        segments_drop(world, flow);
         flow->paused = false;
     }
     if (!flow->scheduled && !flow->stalled && !flow->paused) delivery_next(world, c, side);
@@ -226,7 +286,8 @@ void fb_sim_dial(fb_sim_world *world, uint32_t node, uint64_t dial, fb_span addr
     uint64_t at = world->now_ns + path_delay(world, there, occurrence << 32);
     uint64_t answer = at + path_delay(world, back, (occurrence << 32) + 1);
     uint32_t end = end_name(world, c, 0);
-    if (!known || there->blocked || back->blocked) {
+    if (!known || there->blocked || back->blocked ||
+        world->carriers[node * world->config.nodes + to] == FB_SIM_ROUTE_CARRIER) {
         c->refused = true;
         if (known) answer = world->now_ns + world->network.dial_timeout_ns;
     } else {
@@ -315,16 +376,6 @@ static void record_bytes(fb_sim_world *world, const fb_sim_connection *c, fb_spa
     net->recorded_len += (uint32_t)len;
 }
 
-static void ring_write(const fb_sim_world *world, fb_sim_flow *flow, fb_span bytes)
-{
-    size_t size = world->network.ring_bytes;
-    size_t at = (size_t)(flow->written % size);
-    size_t first = bytes.len < size - at ? bytes.len : size - at;
-    memcpy(flow->ring + at, bytes.p, first);
-    memcpy(flow->ring, bytes.p + first, bytes.len - first);
-    flow->written += bytes.len;
-}
-
 /* Both ends learn that the connection broke. */
 static void connection_cut(fb_sim_world *world, fb_sim_connection *c)
 {
@@ -353,17 +404,8 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
                                     occurrence + (UINT64_C(1) << 48), len);
         world->fired[FB_SIM_FAULT_TRUNCATE]++;
     }
-    uint64_t start = flow->written;
-    ring_write(world, flow, fb_span_of(bytes.p, len));
     /* The sender spent its credit on the lost bytes too. */
     flow->granted -= bytes.len - len;
-    if (len != 0 && one_of(world, path, FB_SIM_STREAM_CORRUPT, occurrence, path->corrupt_of)) {
-        uint64_t bit = fb_draw_below(world->seed, FB_SIM_STREAM_CORRUPT, path_entity(world, path),
-                                     occurrence + (UINT64_C(1) << 48), len * 8);
-        size_t at = (size_t)((start + bit / 8) % world->network.ring_bytes);
-        flow->ring[at] ^= (uint8_t)(1u << (bit & 7));
-        world->fired[FB_SIM_FAULT_CORRUPT]++;
-    }
     uint64_t at = world->now_ns;
     if (path->rate != 0) {
         at = fb_max_u64(at, flow->busy_until_ns) + bytes.len * UINT64_C(1000000000) / path->rate;
@@ -373,14 +415,14 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
     at = fb_max_u64(at + path_delay(world, path, occurrence), flow->last_at_ns);
     flow->last_at_ns = at;
     if (len != 0) {
-        if (flow->segment_count == FB_SIM_SEGMENTS) {
-            /* The last one takes it in: it arrives a little later. */
-            fb_sim_segment *last =
-                &flow->segments[(flow->segment_first + FB_SIM_SEGMENTS - 1) % FB_SIM_SEGMENTS];
-            *last = (fb_sim_segment){flow->written, at};
-        } else {
-            uint32_t place = (uint32_t)(flow->segment_first + flow->segment_count++);
-            flow->segments[place % FB_SIM_SEGMENTS] = (fb_sim_segment){flow->written, at};
+        segment_append(world, flow, fb_span_of(bytes.p, len), at);
+        if (one_of(world, path, FB_SIM_STREAM_CORRUPT, occurrence, path->corrupt_of)) {
+            uint64_t bit =
+                fb_draw_below(world->seed, FB_SIM_STREAM_CORRUPT, path_entity(world, path),
+                              occurrence + (UINT64_C(1) << 48), len * 8);
+            uint8_t *sent = (uint8_t *)(segment_of(world, flow->last) + 1);
+            sent[bit / 8] ^= (uint8_t)(1u << (bit & 7));
+            world->fired[FB_SIM_FAULT_CORRUPT]++;
         }
         if (!flow->scheduled && !flow->stalled && !flow->paused) delivery_next(world, c, side);
     }
@@ -409,6 +451,24 @@ void fb_sim_send(fb_sim_world *world, uint32_t node, uint64_t link, fb_span byte
     stream_push(world, c, end & 1, bytes);
 }
 
+/* The first len bytes on the way, as one piece. */
+static const uint8_t *segments_gather(fb_sim_world *world, const fb_sim_flow *flow, size_t len)
+{
+    const fb_sim_segment *segment = segment_of(world, flow->first);
+    if (segment->len - flow->skip >= len) return (const uint8_t *)(segment + 1) + flow->skip;
+    size_t used = 0;
+    uint32_t skip = flow->skip;
+    while (used < len) {
+        size_t piece = segment->len - skip;
+        if (piece > len - used) piece = len - used;
+        memcpy(world->scratch + used, (const uint8_t *)(segment + 1) + skip, piece);
+        used += piece;
+        skip = 0;
+        if (used < len) segment = segment_of(world, segment->next);
+    }
+    return world->scratch;
+}
+
 void fb_sim_at_bytes(fb_sim_world *world, uint32_t end, uint32_t stamp)
 {
     fb_sim_connection *c = connection_of(world, end);
@@ -423,18 +483,19 @@ void fb_sim_at_bytes(fb_sim_world *world, uint32_t end, uint32_t stamp)
         flow->stalled = true;
         return;
     }
-    while (flow->segment_count != 0 && flow->segments[flow->segment_first].at_ns <= world->now_ns) {
-        flow->arrived = flow->segments[flow->segment_first].end;
-        flow->segment_first = (uint8_t)((flow->segment_first + 1) % FB_SIM_SEGMENTS);
-        flow->segment_count--;
+    if (receiver->closing) segments_drop(world, flow);
+    size_t ready = 0;
+    fb_sim_blob at = flow->first;
+    while (at != 0 && segment_of(world, at)->at_ns <= world->now_ns) {
+        ready += segment_of(world, at)->len;
+        at = segment_of(world, at)->next;
     }
-    uint64_t ready = flow->arrived - flow->taken;
-    if (flow->paused || ready == 0 || receiver->closing) {
-        if (receiver->closing) flow->taken = flow->arrived;
+    if (flow->paused || ready == 0) {
         delivery_next(world, c, side);
         return;
     }
-    size_t len = (size_t)ready;
+    ready -= flow->skip;
+    size_t len = ready;
     uint64_t occurrence = path->deliveries++;
     if (path->segment_of_16 != 0 && len > 1 &&
         fb_draw_below(world->seed, FB_SIM_STREAM_SEGMENT, path_entity(world, path), occurrence * 2,
@@ -444,14 +505,7 @@ void fb_sim_at_bytes(fb_sim_world *world, uint32_t end, uint32_t stamp)
               1;
         world->fired[FB_SIM_FAULT_SEGMENT]++;
     }
-    size_t size = world->network.ring_bytes;
-    size_t at = (size_t)(flow->taken % size);
-    const uint8_t *bytes = flow->ring + at;
-    if (len > size - at) {
-        memcpy(world->scratch, flow->ring + at, size - at);
-        memcpy(world->scratch + size - at, flow->ring, len - (size - at));
-        bytes = world->scratch;
-    }
+    const uint8_t *bytes = segments_gather(world, flow, len);
     flow->paused = true; /* RESUME within the step lifts it */
     fb_sim_step(
         world, receiver->node,
@@ -464,7 +518,7 @@ void fb_sim_at_bytes(fb_sim_world *world, uint32_t end, uint32_t stamp)
                         fb_sim_name(receiver->node), consumed, len);
         return;
     }
-    if (flow->taken + consumed <= flow->written) flow->taken += consumed;
+    if (flow->taken + consumed <= flow->written) segments_take(world, flow, consumed);
     if (consumed == len) flow->paused = false;
     credit_maybe(world, c, side);
     delivery_next(world, c, side);
@@ -493,7 +547,7 @@ void fb_sim_at_credit(fb_sim_world *world, uint32_t end, uint32_t stamp)
         flow->credit_stalled = true;
         return;
     }
-    uint64_t limit = flow->taken + world->network.ring_bytes;
+    uint64_t limit = flow->taken + window_of(world, c);
     if (limit <= flow->granted) return;
     uint64_t more = limit - flow->granted;
     flow->granted = limit;
@@ -535,7 +589,7 @@ void fb_sim_at_closed(fb_sim_world *world, uint32_t end, uint32_t stamp)
     uint32_t node = e->node;
     e->open = false;
     /* What is still on its way to this end goes nowhere. */
-    in->segment_count = 0;
+    segments_drop(world, in);
     if (!e->closing) {
         flow_end(world, c, side, FB_ERR_LINK_CLOSED, world->now_ns, true);
     }
@@ -732,7 +786,7 @@ void fb_sim_frame_send(fb_sim_world *world, uint32_t node, uint64_t link, fb_spa
         return;
     }
     flow->written += frame.len;
-    flow->arrived = flow->taken = flow->written;
+    flow->taken = flow->written;
     credit_maybe(world, c, end & 1);
     frame_push(world, c, end & 1, frame);
 }
@@ -769,12 +823,9 @@ void fb_sim_network_replay(fb_sim_world *world)
     uint32_t end = end_name(world, c, 1);
     fb_sim_schedule(world, world->now_ns, net->recorded_to, FB_SIM_AT_ACCEPT, end, c->stamp);
     fb_sim_flow *flow = &c->flows[0];
-    size_t len = net->recorded_len;
-    if (len > net->ring_bytes) len = net->ring_bytes;
-    ring_write(world, flow, fb_span_of(net->recorded, len));
+    segment_append(world, flow, fb_span_of(net->recorded, net->recorded_len),
+                   world->now_ns + 1000000);
     flow->granted = flow->written;
-    flow->segments[0] = (fb_sim_segment){flow->written, world->now_ns + 1000000};
-    flow->segment_count = 1;
     delivery_schedule(world, c, 0, world->now_ns + 1000000);
     /* It goes away some time later, when the node has not. */
     uint64_t stay = fb_sim_between(world->seed, FB_SIM_STREAM_REPLAY, net->recorded_to,
@@ -804,7 +855,7 @@ void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb
                     fb_sim_flow *flow = &c->flows[side];
                     if (c->carrier) {
                         frame_push(world, c, side, bytes);
-                    } else if (flow->granted + bytes.len <= flow->taken + net->ring_bytes) {
+                    } else if (flow->granted + bytes.len <= flow->taken + net->window_bytes) {
                         /* The machine's own bytes do not use up its node's credit. */
                         flow->granted += bytes.len;
                         stream_push(world, c, side, bytes);

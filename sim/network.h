@@ -36,26 +36,25 @@ typedef struct fb_sim_path {
     uint64_t dials;
 } fb_sim_path;
 
-#define FB_SIM_SEGMENTS       16
 #define FB_SIM_RECORDED_BYTES 1024
 
+/* What one send put on the way: the head of a blob, the bytes follow. */
 typedef struct fb_sim_segment {
-    uint64_t end; /* offset in the flow's stream */
     uint64_t at_ns;
+    fb_sim_blob next;
+    uint32_t len;
 } fb_sim_segment;
 
 /* One direction of a connection. Offsets count all bytes since the connection was made. */
 typedef struct fb_sim_flow {
-    uint8_t *ring;
+    fb_sim_blob first; /* segments on the way, oldest first; 0: none */
+    fb_sim_blob last;
+    uint32_t skip; /* of the first one, taken already */
     uint64_t written;
-    uint64_t arrived; /* may be handed over */
     uint64_t taken;   /* was consumed by the receiver */
     uint64_t granted; /* credit given to the sender, in all */
     uint64_t last_at_ns;
     uint64_t busy_until_ns;
-    fb_sim_segment segments[FB_SIM_SEGMENTS];
-    uint8_t segment_first;
-    uint8_t segment_count;
     bool scheduled; /* a delivery is in the queue */
     bool paused;    /* the receiver did not take everything: waits for RESUME */
     bool stalled;   /* a delivery fell into a partition */
@@ -109,7 +108,7 @@ typedef struct fb_sim_network {
     uint32_t connection_count;
     uint32_t connection_free;
     uint32_t connections_open;
-    uint32_t ring_bytes;
+    uint32_t window_bytes; /* of a stream: so much may be on its way */
     fb_sim_frame *frames;
     uint32_t frame_count;
     uint32_t frame_free;

@@ -44,6 +44,7 @@ typedef struct fb_sim_node {
     uint8_t *memory; /* of the instance */
     size_t memory_bytes;
     bool memory_taken;
+    bool memory_used; /* by an earlier instance */
     bool booting;   /* a boot is in the queue */
     bool held_down; /* stays down until the end of the round */
     bool running;   /* loading is complete: FACT_STARTED of this incarnation was seen */

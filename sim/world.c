@@ -33,6 +33,8 @@ static void layout(fb_sim_world *world, fb_arena *arena)
     uint32_t *buckets = fb_arena_take(arena, config->blob_buckets, sizeof *buckets);
     world->scratch_bytes = SCRATCH_BYTES;
     world->held_apart = fb_arena_take(arena, config->nodes, sizeof *world->held_apart);
+    world->carriers =
+        fb_arena_take(arena, (size_t)config->nodes * config->nodes, sizeof *world->carriers);
     world->traitor = UINT32_MAX;
     if (arena->base != NULL) {
         fb_sim_queue_init(&world->queue, entries, queue);
@@ -66,7 +68,7 @@ fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
      * it is first written. */
     world->blob_memory = malloc(config->blob_bytes);
     world->scratch = malloc(SCRATCH_BYTES);
-    world->memory = malloc(measure.used);
+    world->memory = calloc(1, measure.used);
     if (world->blob_memory == NULL || world->scratch == NULL || world->memory == NULL) {
         fb_sim_world_destroy(world);
         return NULL;
@@ -222,6 +224,7 @@ void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
     }
     fb_sim_checks_event(world, index, &event, look);
     uint64_t boots = node->boots;
+    bool accepts = false, applies = false;
     for (const fb_effect *fx = fb_effects_next(effects, NULL); fx != NULL;
          fx = fb_effects_next(effects, fx)) {
         if (node->crash_in != FB_SIM_NO_CRASH && fx->kind < FB_FX_OBSERVE &&
@@ -230,6 +233,8 @@ void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
             return;
         }
         if (fx->kind == FB_FX_OBSERVE) {
+            accepts = accepts || fx->a == FB_FACT_DELIVERED;
+            applies = applies || fx->a == FB_FACT_APPLIED;
             fb_sim_checks_fact(world, index, fx);
             if (world->timeline != NULL) fb_sim_timeline_fact(world, index, fx);
         } else {
@@ -237,6 +242,8 @@ void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
         }
         if (world->stop) return;
     }
+    world->accepting += accepts;
+    world->applying += applies;
     if (node->core != NULL && node->boots == boots) tick_schedule(world, index);
 }
 

@@ -53,6 +53,13 @@ typedef enum fb_sim_result {
     FB_SIM_ORACLE,
 } fb_sim_result;
 
+/* How two nodes can reach each other. */
+typedef enum fb_sim_route {
+    FB_SIM_ROUTE_STREAM,
+    FB_SIM_ROUTE_BOTH,
+    FB_SIM_ROUTE_CARRIER,
+} fb_sim_route;
+
 /* What a run is made of. Filled in by fb_sim_config_default and the command line. */
 typedef struct fb_sim_config fb_sim_config;
 struct fb_sim_config {
@@ -75,7 +82,7 @@ struct fb_sim_config {
     uint64_t blob_bytes;
     uint32_t blob_buckets;
     uint32_t connections;
-    uint32_t ring_bytes;
+    uint32_t window_bytes;
     uint64_t delay_min_ns; /* of all paths in good weather */
     uint64_t delay_mean_ns;
     uint64_t read_mean_ns;
@@ -94,6 +101,8 @@ struct fb_sim_world {
     uint64_t now_ns;
     uint64_t steps;
     uint64_t ticks;
+    uint64_t accepting; /* steps that accepted a message */
+    uint64_t applying;  /* steps that applied a change of another node */
     fb_sim_queue queue;
     fb_sim_trace trace;
     fb_sim_blobs blobs;
@@ -113,6 +122,7 @@ struct fb_sim_world {
     uint64_t requests;   /* numbers given so far */
 
     uint64_t fired[FB_SIM_FAULTS];
+    uint8_t *carriers;    /* from * nodes + to: fb_sim_route */
     uint32_t traitor; /* the Byzantine member of this round, UINT32_MAX for none */
     bool *held_apart; /* by node: out of reach until the next round */
     fb_sim_result result;

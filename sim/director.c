@@ -157,25 +157,27 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     char address[16];
     if (asked->progress == SETUP_BOOTED) {
-        if (creator->request == 0) {
-            address_of(0, address);
-            fb_write_id(&w, world->space);
-            fb_write_u32(&w, 1);
-            fb_write_u64(&w, 86400);
-            fb_write_span16(&w, fb_span_text(address));
-            ask(world, 0, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
+        if (d->invite_len == 0) {
+            if (creator->request == 0) {
+                address_of(0, address);
+                fb_write_id(&w, world->space);
+                fb_write_u32(&w, world->config.nodes - 1);
+                fb_write_u64(&w, 86400);
+                fb_write_span16(&w, fb_span_text(address));
+                ask(world, 0, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
+            }
+            if (!wait_or_fail(world, 0, "space invite")) return;
+            memcpy(d->invite, creator->bytes, creator->len);
+            d->invite_len = creator->len;
+            creator->request = 0;
         }
-        if (!wait_or_fail(world, 0, "space invite")) return;
-        memcpy(asked->bytes, creator->bytes, creator->len);
-        asked->len = creator->len;
-        creator->request = 0;
         asked->progress = SETUP_INVITED;
         asked->request = 0;
         return;
     }
     if (asked->progress == SETUP_INVITED) {
         address_of(node, address);
-        fb_write_bytes(&w, asked->bytes, asked->len);
+        fb_write_bytes(&w, d->invite, d->invite_len);
         fb_write_span16(&w, fb_span_text(address));
         ask(world, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
         asked->progress = SETUP_JOINING;

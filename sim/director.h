@@ -38,6 +38,8 @@ typedef struct fb_sim_director {
     uint64_t phase_until_ns;
     uint32_t polls;
     bool bench;
+    uint8_t invite[512]; /* one for all who join */
+    uint32_t invite_len;
     fb_sim_asked *asked; /* by node */
     char setup_stage[64];
 } fb_sim_director;

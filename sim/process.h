@@ -45,9 +45,9 @@ typedef struct fb_sim_node {
     size_t memory_bytes;
     bool memory_taken;
     bool memory_used; /* by an earlier instance */
-    bool booting;   /* a boot is in the queue */
-    bool held_down; /* stays down until the end of the round */
-    bool running;   /* loading is complete: FACT_STARTED of this incarnation was seen */
+    bool booting;     /* a boot is in the queue */
+    bool held_down;   /* stays down until the end of the round */
+    bool running;     /* loading is complete: FACT_STARTED of this incarnation was seen */
     bool needs_start;
     uint32_t boots; /* stamp of what is in the queue for this process */
     uint64_t incarnation;
@@ -58,6 +58,8 @@ typedef struct fb_sim_node {
     uint64_t crash_in; /* effects until the process ends; FB_SIM_NO_CRASH */
     uint64_t paused_until_ns;
     uint64_t steps;
+    uint64_t busy_since_ns; /* ticks in a row at one time */
+    uint32_t busy;
 
     fb_id id;
     fb_sim_provider provider;

@@ -21,6 +21,9 @@
 /* In fast mode digests and checks are looked at this often. */
 #define FAST_EVERY 65536u
 
+/* A node that wants so many ticks at one moment is waiting for something that no tick brings. */
+#define BUSY_MAX 20000u
+
 static void layout(fb_sim_world *world, fb_arena *arena)
 {
     const fb_sim_config *config = &world->config;
@@ -312,6 +315,14 @@ static void of_node(fb_sim_world *world, const fb_sim_entry *entry, uint32_t ind
             return;
         }
         world->ticks++;
+        if (node->busy_since_ns != world->now_ns) {
+            node->busy_since_ns = world->now_ns;
+            node->busy = 0;
+        } else if (++node->busy > BUSY_MAX) {
+            fb_sim_violated(world, FB_SIM_LIVENESS, "no-spinning",
+                            "%s wants a tick again and again at one time", fb_sim_name(index));
+            return;
+        }
         fb_sim_step(world, index, (fb_event){.kind = FB_EV_TICK});
         return;
     default:

@@ -122,9 +122,9 @@ struct fb_sim_world {
     uint64_t requests;   /* numbers given so far */
 
     uint64_t fired[FB_SIM_FAULTS];
-    uint8_t *carriers;    /* from * nodes + to: fb_sim_route */
-    uint32_t traitor; /* the Byzantine member of this round, UINT32_MAX for none */
-    bool *held_apart; /* by node: out of reach until the next round */
+    uint8_t *carriers; /* from * nodes + to: fb_sim_route */
+    uint32_t traitor;  /* the Byzantine member of this round, UINT32_MAX for none */
+    bool *held_apart;  /* by node: out of reach until the next round */
     fb_sim_result result;
     const char *check; /* id of the violated one */
     char detail[512];

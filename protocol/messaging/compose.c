@@ -47,7 +47,11 @@ fb_status fb_signal_compose(fb_node *node, const fb_compose *what, uint32_t *out
     if (index == FB_NONE) return FB_ERR_BUSY;
     fb_status status = build(node, what, &node->messaging->signal[index]);
     if (status != FB_OK) {
+        /* Wakes nobody: the others would fail for the same reason, and wake each other for ever. */
+        bool hungry = node->messaging->hungry;
+        node->messaging->hungry = false;
         fb_signal_release(node, index);
+        node->messaging->hungry = hungry;
         return status;
     }
     *out = index;

@@ -26,6 +26,12 @@ static const fb_sim_check bounded_memory = {
     .cost = "O(1) a write set",
     .text = "write sets in flight, effects of a step and the instance stay within their bounds",
 };
+static const fb_sim_check no_spinning = {
+    .id = "no-spinning",
+    .musts = "DESIGN 2",
+    .cost = "O(1) a tick",
+    .text = "a tick at the deadline does something, or moves the deadline",
+};
 static const fb_sim_check converges = {
     .id = "converges",
     .musts = "DESIGN 3.1, FM-8.3",
@@ -44,6 +50,7 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &effects_in_order,
     &credit_respected,
     &bounded_memory,
+    &no_spinning,
     &converges,
     &sets_up,
     &fb_sim_check_delivered_was_sent,

@@ -14,7 +14,7 @@ MAY_INCLUDE = {
     "sim": ("protocol", "sim"),
     "io": ("protocol", "io"),
     "runtime": ("protocol", "sim", "io", "runtime"),
-    "fuzz": ("protocol", "sim", "io", "fuzz"),
+    "fuzz": ("protocol", "sim", "io", "fuzz", "tests"),
     "tests": PARTS,
 }
 PURE_HEADERS = {"stdbool.h", "stddef.h", "stdint.h", "string.h", "stdalign.h", "limits.h"}

@@ -276,10 +276,13 @@ static void layout(fb_node *node, fb_arena *arena)
         .announcement_words = (announcements + 63) / 64,
         .buckets = power_of_two(announcements),
         .index_size = power_of_two(2 * (sizes->seen_ids + 1)),
-        .window = sizes->envelopes / sizes->links,
+        .share = sizes->envelopes / sizes->links / 2,
     };
-    if (shape.window > FB_SEND_WINDOW_MESSAGES) shape.window = FB_SEND_WINDOW_MESSAGES;
-    if (shape.window == 0) shape.window = 1;
+    if (shape.share > FB_SEND_WINDOW_MESSAGES) shape.share = FB_SEND_WINDOW_MESSAGES;
+    if (shape.share == 0) shape.share = 1;
+    if (shape.share * shape.links < shape.signals) {
+        shape.slack = shape.signals - shape.share * shape.links;
+    }
     struct fb_messaging *m = fb_arena_take(arena, 1, sizeof *m);
     shape.signal = fb_arena_take(arena, shape.signals, sizeof *shape.signal);
     shape.announcement = fb_arena_take(arena, announcements, sizeof *shape.announcement);
@@ -347,7 +350,7 @@ static void reset(fb_node *node)
         fb_record *r = &m->record[i];
         *r = (fb_record){.member = FB_NONE, .digest = forget(node, FB_DIGEST_SEEN, i)};
     }
-    m->up_count = m->orphan_count = m->wanted = 0;
+    m->up_count = m->orphan_count = m->wanted = m->slack_used = 0;
     m->let_go = 0;
     m->hungry = false;
     for (uint32_t i = 0; i < m->members; i++) {

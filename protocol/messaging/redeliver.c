@@ -108,11 +108,12 @@ void fb_redeliver_down(fb_node *node, uint32_t link)
         }
         orphans->signals[orphans->count++] = entry->signal;
     }
-    for (; channel->redo_count > 0; channel->redo_count--) {
+    for (; channel->redo_count > 0; fb_window_let_go(m, channel)) {
+        channel->redo_count--;
         drop(node, channel->member, FB_ERR_UNREACHABLE, channel->redo[channel->redo_first]);
         channel->redo_first = (channel->redo_first + 1) % FB_SEND_WINDOW_MESSAGES;
     }
-    channel->count = 0;
+    for (; channel->count > 0; fb_window_let_go(m, channel)) channel->count--;
     if (index == FB_NONE) return;
     fb_timer_set(node, &m->orphans[index].timer,
                  fb_add_sat_u64(node->mono_ns, node->options.timing.redeliver_ns));
@@ -128,14 +129,14 @@ void fb_redeliver_up(fb_node *node, uint32_t link)
     const fb_orphans *orphans = &m->orphans[index];
     for (uint32_t i = 0; i < orphans->count; i++) {
         uint32_t signal = orphans->signals[i];
-        /* A link holds its share of the pool and no more. */
-        if (channel->count + channel->redo_count >= m->window) {
+        if (!fb_window_has_room(m, channel)) {
             drop(node, channel->member, FB_ERR_BUSY, signal);
             continue;
         }
         uint32_t at = (channel->redo_first + channel->redo_count) % FB_SEND_WINDOW_MESSAGES;
         channel->redo[at] = signal;
         channel->redo_count++;
+        fb_window_held(m, channel);
     }
     orphans_free(node, index);
     fb_digest_touch(node, FB_DIGEST_CHANNEL, link);

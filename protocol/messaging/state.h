@@ -213,7 +213,9 @@ typedef struct fb_sender {
 struct fb_messaging {
     uint32_t links, members, announcements, signals, seen; /* capacities */
     uint32_t link_words, announcement_words, buckets, index_size;
-    uint32_t window; /* messages a link may have unacknowledged: its share of the pool */
+    /* Places of the pool: each link may hold `share`, and what is beyond those guarantees goes to
+     * whoever asks first. So peers that acknowledge nothing cannot silence the others. */
+    uint32_t share, slack, slack_used;
 
     fb_signal *signal;
     uint32_t signal_free;
@@ -283,6 +285,10 @@ bool fb_message_may_send(const fb_node *node, const fb_message_channel *channel,
 fb_id fb_message_state_area(fb_node *node, uint32_t space);
 
 /* window.c */
+/* May the link hold another envelope; and, that it holds one more or one less. */
+bool fb_window_has_room(const struct fb_messaging *m, const fb_message_channel *channel);
+void fb_window_held(struct fb_messaging *m, const fb_message_channel *channel);
+void fb_window_let_go(struct fb_messaging *m, const fb_message_channel *channel);
 bool fb_window_peek(fb_node *node, uint32_t link, fb_frame_out *out);
 void fb_window_sent(fb_node *node, uint32_t link);
 fb_status fb_window_ack(fb_node *node, uint32_t link, uint64_t number);

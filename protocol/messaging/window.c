@@ -28,6 +28,24 @@ static uint64_t mix_of(const struct fb_messaging *m, uint64_t number, uint32_t s
     return (number * UINT64_C(0x9e3779b97f4a7c15)) ^ low;
 }
 
+bool fb_window_has_room(const struct fb_messaging *m, const fb_message_channel *channel)
+{
+    uint32_t held = channel->count + channel->redo_count;
+    return held < FB_SEND_WINDOW_MESSAGES && (held < m->share || m->slack_used < m->slack);
+}
+
+/* After one was added. */
+void fb_window_held(struct fb_messaging *m, const fb_message_channel *channel)
+{
+    if (channel->count + channel->redo_count > m->share) m->slack_used++;
+}
+
+/* After one was taken away. */
+void fb_window_let_go(struct fb_messaging *m, const fb_message_channel *channel)
+{
+    if (channel->count + channel->redo_count >= m->share) m->slack_used--;
+}
+
 static void push(fb_node *node, uint32_t link, uint32_t signal, bool redelivered)
 {
     struct fb_messaging *m = node->messaging;
@@ -36,6 +54,7 @@ static void push(fb_node *node, uint32_t link, uint32_t signal, bool redelivered
     *entry_at(channel, channel->count) = (fb_window_entry){signal, false, redelivered};
     channel->mix += mix_of(m, channel->base + channel->count, signal);
     channel->count++;
+    fb_window_held(m, channel);
     channel->bytes += m->signal[signal].len;
     touch(node, link);
 }
@@ -50,6 +69,7 @@ static void pop(fb_node *node, uint32_t link)
     channel->base++;
     channel->first = (channel->first + 1) % FB_SEND_WINDOW_MESSAGES;
     channel->count--;
+    fb_window_let_go(m, channel);
     if (channel->given > 0) channel->given--;
     fb_signal_release(node, signal);
     touch(node, link);
@@ -115,6 +135,7 @@ static bool fill(fb_node *node, uint32_t link)
         uint32_t signal = channel->redo[channel->redo_first];
         channel->redo_first = (channel->redo_first + 1) % FB_SEND_WINDOW_MESSAGES;
         channel->redo_count--;
+        fb_window_let_go(m, channel);
         const fb_signal *s = &m->signal[signal];
         if (fb_message_may_send(node, channel, s->has_area, s->area)) {
             push(node, link, signal, true);
@@ -123,7 +144,7 @@ static bool fill(fb_node *node, uint32_t link)
         fb_message_dropped(node, channel->member, FB_ERR_NOT_AUTHORISED, signal);
         fb_signal_release(node, signal);
     }
-    if (channel->count >= m->window) return false;
+    if (!fb_window_has_room(m, channel)) return false;
     uint32_t signal;
     if (!next_unicast(node, link, &signal) && !fb_announce_next(node, link, &signal)) return false;
     push(node, link, signal, false);

@@ -14,3 +14,12 @@ function(fb_program target)
   target_link_libraries(${target} PRIVATE ${ARGN})
   target_link_options(${target} PRIVATE -Wl,-u,fb_assert_failed)
 endfunction()
+
+# A program of tests: never optimised at link time, which would take longer than all else together.
+function(fb_test_program target)
+  fb_program(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+  if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    target_link_options(${target} PRIVATE -fno-lto)
+  endif()
+endfunction()

@@ -16,7 +16,7 @@ target_link_libraries(fb_test_support PUBLIC ${FB_ALL_PARTS} PkgConfig::CMOCKA
 foreach(source ${FB_UNIT_TESTS})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
-  fb_program(${name} fb_test_support)
+  fb_test_program(${name} fb_test_support)
   target_compile_definitions(${name} PRIVATE FB_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})

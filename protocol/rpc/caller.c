@@ -95,13 +95,13 @@ void fb_caller_timer(fb_node *node, uint32_t index)
     fb_call_touch(node, index);
 }
 
-/* What the consumer had is granted again; on a stream in halves of the window. */
+/* What the consumer had is granted again, at once: the next piece may need the whole window. */
 static void grant(fb_node *node, uint32_t index)
 {
     fb_call *call = &node->rpc->call[index];
     uint64_t credit = call->consumed + call->window;
     if (call->ended) return;
-    if (!call->external && credit - call->credit < call->window / 2) return;
+    if (!call->external && credit == call->credit) return;
     call->credit = credit;
     fb_call_owe(node, index, FB_CALL_CREDIT);
 }

@@ -55,21 +55,20 @@ static inline fb_dot fb_dots_at(fb_dots dots, uint32_t at)
     return fb_read_dot(&r);
 }
 
-/* The bytes of a dot sort as the dot does: integers are big-endian. */
-static inline bool fb_dots_have(fb_dots dots, const uint8_t dot[FB_DOT_BYTES])
+/* Does the list name this dot or a later one of its life? The bytes of a dot sort as the dot does:
+ * integers are big-endian. */
+static inline bool fb_dots_cover(fb_dots dots, const uint8_t dot[FB_DOT_BYTES])
 {
     uint32_t low = 0, high = dots.count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        int order = memcmp(dots.p + (size_t)middle * FB_DOT_BYTES, dot, FB_DOT_BYTES);
-        if (order == 0) return true;
-        if (order < 0) {
+        if (memcmp(dots.p + (size_t)middle * FB_DOT_BYTES, dot, FB_DOT_BYTES) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return false;
+    return low < dots.count && memcmp(dots.p + (size_t)low * FB_DOT_BYTES, dot, 24) == 0;
 }
 
 /* u16 count, then the dots, strictly ascending, none with sequence or incarnation 0. */

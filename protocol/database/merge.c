@@ -24,7 +24,7 @@ typedef struct merging {
 static bool is_replaced(const merging *m, const act *a, const uint8_t *entry)
 {
     if (!a->acts) return false;
-    if (fb_dots_have(a->replaced, entry)) return true;
+    if (fb_dots_cover(a->replaced, entry)) return true;
     /* DESIGN 3.1: within one incarnation a later change replaces its earlier ones, listed or not.
      */
     fb_dot dot = fb_dots_at((fb_dots){entry, 1}, 0);
@@ -32,23 +32,29 @@ static bool is_replaced(const merging *m, const act *a, const uint8_t *entry)
 }
 
 /* The kept dots of a register after the change: without its own, and with those it replaces that
- * have not come yet. */
+ * have not come yet; of each life the last, which stands for those before it. */
 static void write_pending(merging *m, fb_dots before, fb_dots replaced)
 {
     size_t count_at = m->state.at;
     uint32_t count = 0, a = 0, b = 0;
+    const uint8_t *last = NULL;
     fb_write_u16(&m->state, 0);
     while (a < before.count || b < replaced.count) {
         const uint8_t *x = a < before.count ? before.p + (size_t)a * FB_DOT_BYTES : NULL;
         const uint8_t *y = b < replaced.count ? replaced.p + (size_t)b * FB_DOT_BYTES : NULL;
         int order = x == NULL ? 1 : y == NULL ? -1 : memcmp(x, y, FB_DOT_BYTES);
         const uint8_t *dot = order <= 0 ? x : y;
-        bool keep = memcmp(dot, m->dot_bytes, FB_DOT_BYTES) != 0;
-        if (keep && order > 0) keep = !m->ops->covered(m->ops->user, dot);
         if (order <= 0) a++;
         if (order >= 0) b++;
-        if (!keep) continue;
+        if (memcmp(dot, m->dot_bytes, FB_DOT_BYTES) == 0) continue;
+        if (order > 0 && m->ops->covered(m->ops->user, dot)) continue;
+        if (last != NULL && memcmp(last, dot, 24) == 0) {
+            m->state.at -= FB_DOT_BYTES;
+            count--;
+        }
         fb_write_bytes(&m->state, dot, FB_DOT_BYTES);
+        if (m->state.failed) return;
+        last = dot;
         count++;
     }
     if (count > UINT16_MAX) m->state.failed = true;
@@ -60,7 +66,7 @@ static void write_existence(merging *m, const fb_record *record, const act *a)
     size_t count_at = m->state.at;
     uint32_t count = 0;
     bool add =
-        a->acts && a->adds && !m->gone && !fb_dots_have(record->existence_pending, m->dot_bytes);
+        a->acts && a->adds && !m->gone && !fb_dots_cover(record->existence_pending, m->dot_bytes);
     fb_write_u16(&m->state, 0);
     for (uint32_t i = 0; i <= record->existence_count; i++) {
         bool end = i == record->existence_count;
@@ -111,7 +117,7 @@ static bool write_field(merging *m, const fb_record_field *old, const fb_change_
     size_t count_at = m->state.at;
     fb_write_u16(&m->state, 0);
     uint32_t count = 0;
-    bool add = a->acts && a->adds && !m->gone && !fb_dots_have(old->pending, m->dot_bytes);
+    bool add = a->acts && a->adds && !m->gone && !fb_dots_cover(old->pending, m->dot_bytes);
     bool added = add;
     fb_record_field walk = *old;
     for (uint32_t i = 0; i <= old->count; i++) {
@@ -191,7 +197,7 @@ fb_status fb_record_merge(const fb_record *record, const fb_change *change, fb_d
                  .values = fb_writer_of(scratch, out_cap)};
     fb_writer w = fb_writer_of(m.dot_bytes, sizeof m.dot_bytes);
     fb_write_dot(&w, dot);
-    m.gone = fb_dots_have(record->whole_pending, m.dot_bytes);
+    m.gone = fb_dots_cover(record->whole_pending, m.dot_bytes);
     bool deletes = change->op == FB_CHANGE_DELETE;
     act existence = {true, !deletes, change->replaced};
     write_existence(&m, record, &existence);

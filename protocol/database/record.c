@@ -193,7 +193,8 @@ void fb_record_all_dots(const fb_record *record, fb_writer *w)
     sort_dots(dots, count);
     for (size_t i = 0; i < count; i++) {
         const uint8_t *dot = dots + i * FB_DOT_BYTES;
-        if (kept > 0 && memcmp(dots + (kept - 1) * FB_DOT_BYTES, dot, FB_DOT_BYTES) == 0) continue;
+        /* The last of a life stands for those before it. */
+        if (kept > 0 && memcmp(dots + (kept - 1) * FB_DOT_BYTES, dot, 24) == 0) kept--;
         memmove(dots + kept * FB_DOT_BYTES, dot, FB_DOT_BYTES);
         kept++;
     }

@@ -4,8 +4,8 @@
  *
  * Its state is a function of the set of accepted changes, whatever their order, provided that the
  * changes of one life (node, incarnation) come in the order of their sequences:
- * - a sibling of a field lives unless some change replaced it, or a later one of its life set or
- *   unset the field, or deleted the record;
+ * - a sibling of a field lives unless some change replaced it or a later dot of its life, or a
+ * later change of its life set or unset the field, or deleted the record;
  * - what stands for the record's existence is the same with one register that has no value;
  * - a replaced dot whose change has not come yet is kept: for its field, for the existence, or,
  * from a delete, for the whole record.
@@ -89,8 +89,8 @@ bool fb_record_visible(const fb_record *record, int64_t horizon, int64_t *stamp)
 /* (stamp, dot): the stamp signed, then node, incarnation and sequence unsigned. */
 int fb_stamp_compare(int64_t a_stamp, const uint8_t *a_dot, int64_t b_stamp, const uint8_t *b_dot);
 
-/* Every living dot of the record, hidden ones too, ascending, none twice: what a delete replaces.
- * The writer is given u16 count and the dots. */
+/* Of each life the last living dot of the record, hidden ones too, ascending: what a delete
+ * replaces. The writer is given u16 count and the dots. */
 void fb_record_all_dots(const fb_record *record, fb_writer *w);
 
 /* What a merge needs and what it tells. */

@@ -122,12 +122,12 @@ static bool takes(const world *w, uint32_t by, uint32_t at, const char *name)
     fb_write_dot(&d, w->made[at].dot);
     bool later = fb_dot_same_life(w->made[by].dot, w->made[at].dot) &&
                  w->made[by].dot.seq > w->made[at].dot.seq;
-    if (c->op == FB_CHANGE_DELETE || name == NULL) return later || fb_dots_have(c->replaced, dot);
+    if (c->op == FB_CHANGE_DELETE || name == NULL) return later || fb_dots_cover(c->replaced, dot);
     fb_change_walk walk = fb_change_walk_of(c);
     fb_change_field field;
     while (fb_change_next(&walk, &field)) {
         if (fb_span_equal(field.name, fb_span_text(name))) {
-            return later || fb_dots_have(field.replaced, dot);
+            return later || fb_dots_cover(field.replaced, dot);
         }
     }
     return false;

@@ -204,6 +204,28 @@ static void two_drivers_do_not_share_a_store(void **state)
     RUN_UNTIL(f, f->running == 1);
 }
 
+static void strangers_may_connect_once_the_node_runs(void **state)
+{
+    fixture *f = *state;
+    char why[256];
+    assert_int_equal(open_loop(f, why, sizeof why), FB_OK);
+    assert_int_equal(
+        fb_loop_listen(f->loop, "127.0.0.1:0", f->bound, sizeof f->bound, why, sizeof why), FB_OK);
+    struct sockaddr_in to;
+    char *colon = strrchr(f->bound, ':');
+    assert_int_equal(uv_ip4_addr("127.0.0.1", atoi(colon + 1), &to), 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    RUN_UNTIL(f, f->opened == 1);
+    assert_int_equal(f->started, 1); /* nobody is taken in before START */
+    close(fd);
+    fb_loop_stats stats;
+    do {
+        uv_run(&f->uv, UV_RUN_ONCE);
+        fb_loop_stats_get(f->loop, &stats);
+    } while (stats.links > 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -212,6 +234,7 @@ int main(void)
         TEST(every_start_has_a_fresh_incarnation),
         TEST(a_store_that_fails_is_started_anew_until_it_works),
         TEST(two_drivers_do_not_share_a_store),
+        TEST(strangers_may_connect_once_the_node_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

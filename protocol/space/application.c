@@ -176,10 +176,10 @@ bool fb_space_allows(const fb_node *node, uint32_t space, uint64_t principal)
     for (uint32_t i = 0; i < node->options.sizes.applications; i++) {
         const fb_application *a = &node->spaces->application[i];
         if (a->used && !a->revoked && a->number == principal) {
-            return MUTANT(APPLICATION_ANYWHERE, (a->spaces >> space & 1u) != 0, true);
+            return (a->spaces >> space & 1u) != 0;
         }
     }
-    return false;
+    return MUTANT(STRANGER_IS_SERVED, false, true);
 }
 
 void fb_application_verbs_register(fb_node *node)

@@ -296,9 +296,9 @@ fb_member_status fb_space_judge_peer(const fb_node *node, uint32_t space, fb_id 
     const fb_member *m = fb_member_at(node, known);
     if (!fb_b32_equal(m->key, key)) return FB_MEMBER_NONE;
     if (m->status == FB_MEMBER_REVOKED) return FB_MEMBER_REVOKED;
-    bool approved = m->status == FB_MEMBER_APPROVED;
-    if (MUTANT(PENDING_IS_LET_IN, !approved, false)) return FB_MEMBER_PENDING;
-    if (fb_space_own_status(node, space) != FB_MEMBER_APPROVED) return FB_MEMBER_PENDING;
+    if (m->status != FB_MEMBER_APPROVED || fb_space_own_status(node, space) != FB_MEMBER_APPROVED) {
+        return FB_MEMBER_PENDING;
+    }
     /* A link depends on the statement that opens it: held back like everything sent. */
     if (m->approved_w > fb_w_durable(node)) return FB_MEMBER_PENDING;
     *member = known;

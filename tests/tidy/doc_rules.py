@@ -101,14 +101,19 @@ def document_command(tree):
 
 
 def document_counter(tree):
-    """docs/OPERATIONS.md explains each counter of protocol/core/observe.h, and no other."""
+    """docs/OPERATIONS.md, under Counters, explains each one of protocol/core/observe.h, no other."""
     header, page = "protocol/core/observe.h", "docs/OPERATIONS.md"
     if not (tree.exists(header) and tree.exists(page)):
         return
     counted = {match.group(1): number for number, line in enumerate(tree.lines(header), 1)
                for match in [re.match(r'\s*X\(\w+, "(\w+)"\)', line)] if match}
-    explained = {match.group(1): number for number, line in enumerate(tree.lines(page), 1)
-                 for match in [re.match(r"\| `(\w+)` \|", line)] if match}
+    explained, among = {}, False
+    for number, line in enumerate(tree.lines(page), 1):
+        if line.startswith("#"):
+            among = line.lstrip("# ") == "Counters"
+        match = re.match(r"\| `(\w+)` \|", line)
+        if match and among:
+            explained[match.group(1)] = number
     for name in counted.keys() - explained.keys():
         yield Finding(header, counted[name], f"{page} does not explain {name}")
     for name in explained.keys() - counted.keys():

@@ -124,11 +124,12 @@ SAMPLES = {
         {"dev": "  run   shows it\n", "README.md": "`./dev run`\n"},
         [({"dev": "  run   shows it\n", "README.md": "\n`./dev fly`\n"}, "README.md", 2)]),
     doc_rules.document_counter: (
-        {"protocol/core/observe.h": '    X(A, "a")  \\\n', "docs/OPERATIONS.md": "| `a` | is |\n"},
+        {"protocol/core/observe.h": '    X(A, "a")  \\\n',
+         "docs/OPERATIONS.md": "# Counters\n| `a` | is |\n"},
         [({"protocol/core/observe.h": '    X(A, "a")  \\\n', "docs/OPERATIONS.md": ""},
           "protocol/core/observe.h", 1),
-         ({"protocol/core/observe.h": "", "docs/OPERATIONS.md": "| `b` | is |\n"},
-          "docs/OPERATIONS.md", 1)]),
+         ({"protocol/core/observe.h": "", "docs/OPERATIONS.md": "# Counters\n| `b` | is |\n"},
+          "docs/OPERATIONS.md", 2)]),
 }
 
 # rule -> (good source, [bad sources]): compiled into an archive.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "protocol/base/cursor.h"
+#include "protocol/base/limits.h"
 #include "sim/checks.h"
 #include "sim/timeline.h"
 #include "sim/weather.h"
@@ -147,6 +148,18 @@ static bool setup_creator(fb_sim_world *world)
     return true;
 }
 
+static void ask_join(fb_sim_world *world, uint32_t node)
+{
+    const fb_sim_director *d = world->director;
+    uint8_t bytes[640];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    char address[16];
+    address_of(node, address);
+    fb_write_bytes(&w, d->invite, d->invite_len);
+    fb_write_span16(&w, fb_span_text(address));
+    ask(world, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
+}
+
 /* One node further, if it can be. */
 static void setup_joiner(fb_sim_world *world, uint32_t node)
 {
@@ -161,8 +174,8 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
             if (creator->request == 0) {
                 address_of(0, address);
                 fb_write_id(&w, world->space);
-                fb_write_u32(&w, world->config.nodes - 1);
-                fb_write_u64(&w, 86400);
+                fb_write_u32(&w, FB_INVITE_USES_MAX);
+                fb_write_u64(&w, UINT64_C(100) * 365 * 86400);
                 fb_write_span16(&w, fb_span_text(address));
                 ask(world, 0, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
             }
@@ -176,10 +189,7 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
         return;
     }
     if (asked->progress == SETUP_INVITED) {
-        address_of(node, address);
-        fb_write_bytes(&w, d->invite, d->invite_len);
-        fb_write_span16(&w, fb_span_text(address));
-        ask(world, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
+        ask_join(world, node);
         asked->progress = SETUP_JOINING;
         return;
     }
@@ -342,6 +352,7 @@ static void heal(fb_sim_world *world)
     fb_sim_workload_stop(world);
     bool all = !world->config.faults || world->config.degree != 0 || nodes < 3 ||
                fb_draw_below(world->seed, FB_SIM_STREAM_HEAL, 0, d->round, 4) != 0;
+    for (uint32_t i = 0; i < nodes; i++) all = all || world->nodes[i].forgot;
     uint64_t mask = fb_draw(world->seed, FB_SIM_STREAM_HEAL, 1, d->round) |
                     UINT64_C(3) << (d->round % (nodes - 1 ? nodes - 1 : 1));
     for (uint32_t i = 0; i < nodes && !all; i++) world->held_apart[i] = (mask >> (i % 64) & 1) == 0;
@@ -360,9 +371,22 @@ static void ask_areas(fb_sim_world *world)
     fb_write_id(&w, world->space);
     fb_write_u16(&w, 64);
     for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
-        world->director->asked[i].request = 0;
-        world->director->asked[i].answered = false;
-        if (world->held_apart[i] || !world->nodes[i].running) continue;
+        fb_sim_asked *asked = &world->director->asked[i];
+        fb_sim_node *node = &world->nodes[i];
+        if (node->forgot && asked->request != 0 && node->incarnation == asked->incarnation) {
+            if (!asked->answered) continue; /* it joins */
+            if (asked->joining && asked->status == FB_OK) node->forgot = false;
+        }
+        asked->request = 0;
+        asked->answered = false;
+        asked->joining = false;
+        if (world->held_apart[i] || !node->running) continue;
+        asked->incarnation = node->incarnation;
+        if (node->forgot) {
+            asked->joining = true;
+            ask_join(world, i);
+            continue;
+        }
         ask(world, i, FB_VERB_AREAS, fb_writer_span(&w));
     }
 }
@@ -374,6 +398,7 @@ static bool same_areas(fb_sim_world *world)
         if (world->held_apart[i]) continue;
         const fb_sim_asked *asked = &world->director->asked[i];
         if (asked->request == 0 || !asked->answered || asked->status != FB_OK) return false;
+        if (world->nodes[i].forgot) return false;
         if (first == NULL) first = asked;
         if (asked->areas_sum != first->areas_sum) return false;
     }

@@ -27,8 +27,10 @@ typedef struct fb_sim_asked {
     uint32_t status;
     uint32_t len;
     uint8_t bytes[512];
-    uint64_t areas_sum; /* of an answer to AREAS, whatever its length */
-    uint64_t progress;  /* setup: how far this node came */
+    bool joining;
+    uint64_t incarnation; /* that was asked */
+    uint64_t areas_sum;   /* of an answer to AREAS, whatever its length */
+    uint64_t progress;    /* setup: how far this node came */
 } fb_sim_asked;
 
 typedef struct fb_sim_director {

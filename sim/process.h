@@ -49,6 +49,7 @@ typedef struct fb_sim_node {
     bool held_down;   /* stays down until the end of the round */
     bool running;     /* loading is complete: FACT_STARTED of this incarnation was seen */
     bool needs_start;
+    bool forgot;    /* its disk was lost: it has to join again */
     uint32_t boots; /* stamp of what is in the queue for this process */
     uint64_t incarnation;
     uint64_t incarnations;

@@ -192,6 +192,8 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
             w->a = (uint32_t)roll(&d, 0, world->config.nodes - 1);
             w->b = (uint32_t)roll(&d, 0, world->config.nodes - 1);
             if (is_byzantine(fault)) w->a = traitor;
+            /* Somebody has to be left who can invite. */
+            if (fault == FB_SIM_FAULT_FORGET && w->a == 0) w->a = world->config.nodes - 1;
             parameters(world, &d, w);
             if (w->end_ns > end_ns) w->end_ns = end_ns;
             uint32_t ref = weather->generation << 8 | weather->count++;
@@ -556,6 +558,7 @@ static void process_end(fb_sim_world *world, fb_sim_window *w)
     case FB_SIM_FAULT_FORGET:
         fb_sim_crash(world, w->a, 100 * MS);
         fb_sim_store_clear(&node->store);
+        node->forgot = true;
         fb_sim_forgot(world, w->a);
         world->fired[w->fault]++;
         break;

@@ -23,7 +23,8 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 {
     state *s = own;
     link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
-    if (l->link != fx->b) *l = (link_state){.link = fx->b};
+    if (l->link != fx->b || fx->a == FB_FACT_LINK_BOUND) *l = (link_state){.link = fx->b};
+    if (fx->a == FB_FACT_LINK_BOUND) return; /* on a carrier a new session counts anew */
     uint64_t *last = fx->a == FB_FACT_SENT || fx->a == FB_FACT_RESENT ? &l->sent
                      : fx->a == FB_FACT_DELIVERED                     ? &l->delivered
                                                                       : &l->acked;
@@ -50,6 +51,7 @@ const fb_sim_check fb_sim_check_delivered_in_order = {
     .state_bytes = sizeof(state),
     .layout = layout,
     .facts = FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) |
-             FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_ACKED),
+             FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_ACKED) |
+             FB_SIM_FACT(FB_FACT_LINK_BOUND),
     .fact = fact,
 };

@@ -68,7 +68,10 @@ static void acked(fb_sim_world *world, state *s, const fb_effect *fx)
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    if (fx->a == FB_FACT_DELIVERED) {
+    if (fx->a == FB_FACT_LINK_BOUND) {
+        waiting *w = of_link(world, own, fx->b);
+        *w = (waiting){.link = fx->b}; /* a new session of a carrier counts anew */
+    } else if (fx->a == FB_FACT_DELIVERED) {
         delivered(world, own, node, fx);
     } else {
         acked(world, own, fx);
@@ -91,7 +94,8 @@ const fb_sim_check fb_sim_check_delivered_once = {
     .text = "an id is accepted once from its sender; after a restart too, when it was acknowledged",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .facts = FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_ACKED),
+    .facts = FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_ACKED) |
+             FB_SIM_FACT(FB_FACT_LINK_BOUND),
     .fact = fact,
     .restored = restored,
 };

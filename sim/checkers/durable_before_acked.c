@@ -41,6 +41,13 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         n->waiting[(n->first + n->count++) % WAITING] = (delivery){fx->b, fx->c, 0};
         return;
     }
+    if (fx->a == FB_FACT_LINK_BOUND) {
+        for (uint32_t i = 0; i < n->count; i++) {
+            delivery *d = &n->waiting[(n->first + i) % WAITING];
+            if (d->link == fx->b) d->link = 0; /* of a session that is over */
+        }
+        return;
+    }
     if (fx->a == FB_FACT_SEALED) {
         for (uint32_t i = n->count; i-- > 0;) {
             delivery *d = &n->waiting[(n->first + i) % WAITING];

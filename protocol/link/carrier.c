@@ -39,6 +39,7 @@ static void propose(fb_node *node, uint32_t index, uint64_t next_peer, uint64_t 
     link->next_peer = next_peer;
     link->next_incarnation = incarnation;
     if (link->peer_session == 0) link->info.session = link->next_own;
+    fb_links_fix(node, index);
     say_hello(node, index);
 }
 
@@ -61,7 +62,7 @@ void fb_external_resend(fb_node *node, uint32_t index)
         /* Nobody stands behind that proposal: an old hello that the carrier held back. */
         link->next_own = 0;
         link->next_peer = 0;
-        fb_links_touch(node, index);
+        fb_links_fix(node, index);
         return;
     }
     link->resend_ns = fb_min_u64(link->resend_ns * 2, node->options.timing.resend_max_ns);

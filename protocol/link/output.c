@@ -315,6 +315,7 @@ static outcome flush_link(fb_node *node, uint32_t index)
 void fb_link_has_output(fb_node *node, uint32_t index, fb_channel_id channel)
 {
     fb_link *link = fb_links_get(node, index);
+    if (link->info.state == FB_LINK_FREE || link->info.state == FB_LINK_CLOSING) return;
     if (channel == FB_CHANNEL_CONTROL) {
         /* Which type is not said: every plane that shares the channel is asked. */
         for (uint32_t t = 0; t < FB_CONTROL_TYPES; t++) {
@@ -327,6 +328,13 @@ void fb_link_has_output(fb_node *node, uint32_t index, fb_channel_id channel)
     fb_links_touch(node, index);
 }
 
+static bool any_ready(const fb_links *links)
+{
+    uint64_t any = 0;
+    for (uint32_t w = 0; w < links->ready_words; w++) any |= links->ready[w];
+    return any != 0;
+}
+
 void fb_links_flush(fb_node *node)
 {
     fb_links *links = node->links;
@@ -334,7 +342,7 @@ void fb_links_flush(fb_node *node)
     if (links->dials_wanted != 0) fb_dial_flush(node);
     /* From where the last flush was cut off. A plane that is asked on one link may find something
      * for another, hence the second time around. */
-    for (uint32_t n = 0; n < 2 * links->high; n++) {
+    for (uint32_t n = 0; n < 2 * links->high && any_ready(links); n++) {
         if (links->rotor >= links->high) links->rotor = 0;
         uint32_t i = links->rotor;
         uint64_t bit = UINT64_C(1) << i % 64;
@@ -348,7 +356,5 @@ void fb_links_flush(fb_node *node)
         }
         links->rotor++;
     }
-    for (uint32_t w = 0; w < links->ready_words; w++) {
-        if (links->ready[w] != 0) fb_starved(node);
-    }
+    if (any_ready(links)) fb_starved(node);
 }

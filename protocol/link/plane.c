@@ -36,7 +36,8 @@ uint32_t fb_link_to(const fb_node *node, uint32_t space, uint32_t member)
     return links->table[link].info.space == space ? link : FB_NONE;
 }
 
-/* The digest of a link covers what decides its further course; what is secret stays out. */
+/* The digest of a link covers what decides its further course; what is secret stays out. It is laid
+ * down in every step that moves a frame: what seldom changes is in it as a hash, `fixed`. */
 static uint32_t link_count(const fb_node *node)
 {
     return node->options.sizes.links + 1; /* asked before there is a table */
@@ -68,38 +69,30 @@ static void link_write(const fb_node *node, uint32_t index, fb_writer *w)
     }
     const fb_link *link = &links->table[index];
     if (link->info.state == FB_LINK_FREE) return;
-    uint32_t flags = (uint32_t)link->local_ok | (uint32_t)link->peer_ok << 1 |
-                     (uint32_t)link->shown << 2 | (uint32_t)link->up << 3 |
-                     (uint32_t)link->kept << 4 | (uint32_t)link->stranger << 5 |
-                     (uint32_t)link->paused << 6 | (uint32_t)link->close_sent << 7 |
-                     (uint32_t)link->info.external << 8 | (uint32_t)link->info.dialled << 9 |
-                     (uint32_t)link->info.offset_known << 10;
-    fb_write_u64(w, link->info.number);
-    fb_write_u8(w, (uint8_t)link->info.state);
-    fb_write_u8(w, (uint8_t)link->step);
-    fb_write_u32(w, flags);
-    fb_write_u32(w, link->owes);
-    fb_write_u32(w, link->wants | link->control_wants << 8);
-    fb_write_u32(w, link->info.space);
-    fb_write_u32(w, link->info.member);
-    fb_write_id(w, link->info.peer);
-    fb_write_u64(w, link->info.peer_incarnation);
-    fb_write_u64(w, (uint64_t)link->info.clock_offset_us);
+    const bool flags[] = {
+        link->local_ok,         link->peer_ok, link->shown,      link->up,    link->kept,
+        link->stranger,         link->paused,  link->close_sent, link->ended, link->info.external,
+        link->info.offset_known};
+    uint64_t bits = (uint64_t)link->info.state | (uint64_t)link->step << 4 |
+                    (uint64_t)link->owes << 8 | (uint64_t)link->wants << 16 |
+                    (uint64_t)link->control_wants << 20;
+    for (size_t i = 0; i < sizeof flags; i++) bits |= (uint64_t)flags[i] << (32 + i);
+    fb_write_u64(w, bits);
+    fb_write_u64(w, link->fixed);
     fb_write_u64(w, link->info.heard_ns);
-    fb_write_u64(w, link->info.session);
-    fb_write_u64(w, link->peer_session);
-    fb_write_u64(w, link->next_own);
-    fb_write_u64(w, link->next_peer);
+    fb_write_u64(w, (uint64_t)link->info.clock_offset_us);
     fb_write_u64(w, link->credit);
     fb_write_u32(w, link->points);
     fb_write_u32(w, link->in_used);
     fb_write_u64(w, link->piece_at);
+    if (link->info.external) {
+        for (uint32_t c = 0; c < FB_CHANNELS; c++) fb_write_u64(w, link->numbers[c]);
+        return;
+    }
     fb_write_u64(w, link->send.nonce);
     fb_write_u64(w, link->receive.nonce);
-    for (uint32_t c = 0; c < FB_CHANNELS; c++) {
-        fb_write_u64(w, link->numbers[c]);
-        fb_write_u32(w, link->parts[c].used);
-    }
+    fb_write_u32(w, link->parts[FB_CHANNEL_MESSAGING].used);
+    fb_write_u32(w, link->parts[FB_CHANNEL_CALLS].used);
 }
 
 static const fb_digest_kind link_kind = {"link", link_count, link_cell, link_write};

@@ -126,7 +126,7 @@ void fb_links_bound(fb_node *node, uint32_t index, const fb_binding *binding)
     link->bound_serial = ++node->links->bound_serial;
     link->step = FB_STEP_RECORDS;
     fb_timer_clear(node, &link->life);
-    fb_links_touch(node, index);
+    fb_links_fix(node, index);
 
     if (fb_b32_equal(binding->public_key, node->self_key)) {
         own_key_proven(node, index);
@@ -169,6 +169,7 @@ void fb_link_approved(fb_node *node, uint32_t index, uint32_t member)
     link->local_ok = true;
     link->stranger = false;
     link->info.member = member;
+    fb_links_fix(node, index);
     if (!link->shown && !link->info.external) fb_links_owe(node, index, FB_OWES_BINDING);
     fb_links_owe(node, index, FB_OWES_HEARTBEAT);
     if (link->info.state == FB_LINK_OPENING) {
@@ -324,7 +325,7 @@ void fb_links_down(fb_node *node, uint32_t index, fb_error why)
     link->info.offset_known = false;
     link->echo_mono_ns = 0;
     if (was_up) choose_by_member(node, member);
-    fb_links_touch(node, index);
+    fb_links_fix(node, index);
 }
 
 void fb_link_close(fb_node *node, uint32_t index, fb_error why)

@@ -59,6 +59,7 @@ typedef struct fb_link {
     fb_error why;      /* it closes */
     fb_error peer_why; /* the peer said so */
 
+    uint64_t fixed;         /* hash of who is at the other end, for the digest: fb_links_fix */
     uint32_t address;       /* in the book, FB_NONE when the peer dialled */
     uint32_t points;        /* of misbehaviour */
     uint32_t pending_bytes; /* taken from a peer that is no member, since pending_since_ns */
@@ -179,6 +180,8 @@ static inline fb_link *fb_links_get(fb_node *node, uint32_t index)
 {
     return &node->links->table[index];
 }
+/* Space, member, peer, incarnations or sessions of the link changed. */
+void fb_links_fix(fb_node *node, uint32_t index);
 /* The link changed: its digest. */
 static inline void fb_links_touch(fb_node *node, uint32_t index)
 {

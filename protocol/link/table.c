@@ -109,7 +109,7 @@ uint32_t fb_links_add(fb_node *node, uint64_t number)
     uint32_t b = bucket_of(links, number);
     while (links->index[b] != 0) b = (b + 1) & links->index_mask;
     links->index[b] = i + 1;
-    fb_links_touch(node, i);
+    fb_links_fix(node, i);
     return i;
 }
 
@@ -212,6 +212,26 @@ void fb_links_unpause(fb_node *node)
 {
     fb_links *links = node->links;
     for (uint32_t i = 0; i < links->high && links->paused != 0; i++) fb_link_take_again(node, i);
+}
+
+void fb_links_fix(fb_node *node, uint32_t index)
+{
+    fb_link *link = fb_links_get(node, index);
+    uint8_t bytes[88];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_u64(&w, link->info.number);
+    fb_write_u32(&w, link->info.space);
+    fb_write_u32(&w, link->info.member);
+    fb_write_id(&w, link->info.peer);
+    fb_write_u64(&w, link->info.peer_incarnation);
+    fb_write_u64(&w, link->info.session);
+    fb_write_u64(&w, link->peer_session);
+    fb_write_u64(&w, link->next_own);
+    fb_write_u64(&w, link->next_peer);
+    fb_write_u64(&w, link->info.dialled ? 1 : 0);
+    FB_ASSERT(!w.failed);
+    link->fixed = fb_xxh64(bytes, w.at, 3);
+    fb_links_touch(node, index);
 }
 
 void fb_links_owe(fb_node *node, uint32_t index, uint32_t what)

@@ -70,27 +70,22 @@ static inline uint64_t special_bytes(uint64_t w)
     return hits & FB_WORD(0x80);
 }
 
+/* The functions below take the place p where something starts and return the place behind it, or
+ * NULL after scan_stop. */
 typedef struct scan {
-    const uint8_t *p; /* the next byte */
     const uint8_t *end;
+    const uint8_t *stopped; /* where the fault is */
     fb_json_fault fault;
 } scan;
 
-static bool scan_fail(scan *s, const uint8_t *at, fb_json_fault fault)
-{
-    s->p = at;
-    s->fault = fault;
-    return false;
-}
-
-/* The same, where a place is returned. */
 static const uint8_t *scan_stop(scan *s, const uint8_t *at, fb_json_fault fault)
 {
-    scan_fail(s, at, fault);
+    s->stopped = at;
+    s->fault = fault;
     return NULL;
 }
 
-/* An escape at p (the backslash). Returns the place behind it, or NULL. */
+/* p is at the backslash. */
 static const uint8_t *scan_escape(scan *s, const uint8_t *p)
 {
     size_t left = (size_t)(s->end - p);
@@ -116,8 +111,7 @@ static inline bool is_tail(uint8_t c)
     return (c & 0xc0) == 0x80;
 }
 
-/* One character above U+007F by RFC 3629: shortest form, no surrogate, at most U+10FFFF. Returns
- * the place behind it, or NULL. */
+/* One character above U+007F by RFC 3629: shortest form, no surrogate, at most U+10FFFF. */
 static inline const uint8_t *scan_utf8(scan *s, const uint8_t *p, unsigned kind)
 {
     size_t left = (size_t)(s->end - p);
@@ -141,10 +135,10 @@ static inline const uint8_t *scan_utf8(scan *s, const uint8_t *p, unsigned kind)
     return scan_stop(s, p, FB_JSON_UTF8);
 }
 
-/* The rest of a string; s->p is after the opening quote, and after the closing one on success. */
-static bool scan_string(scan *s, bool *escaped)
+/* p is after the opening quote; the result is after the closing one. */
+static const uint8_t *scan_string(scan *s, const uint8_t *p, bool *escaped)
 {
-    const uint8_t *p = s->p, *end = s->end;
+    const uint8_t *end = s->end;
     *escaped = false;
     while (p != NULL) {
         if (end - p >= 8) {
@@ -156,13 +150,11 @@ static bool scan_string(scan *s, bool *escaped)
             p += fb_word_first(hits);
         } else {
             while (p < end && in_string[*p] == IN_PLAIN) p++;
-            if (p == end) return scan_fail(s, end, FB_JSON_END);
+            if (p == end) return scan_stop(s, end, FB_JSON_END);
         }
+        if (*p == '"') return p + 1;
         /* Escapes and characters of other scripts come in rows. */
         switch (in_string[*p]) {
-        case IN_QUOTE:
-            s->p = p + 1;
-            return true;
         case IN_ESCAPE:
             *escaped = true;
             do {
@@ -170,8 +162,7 @@ static bool scan_string(scan *s, bool *escaped)
             } while (p != NULL && p < end && *p == '\\');
             break;
         case IN_CONTROL:
-            p = scan_stop(s, p, *p == 0 ? FB_JSON_NUL : FB_JSON_CONTROL);
-            break;
+            return scan_stop(s, p, *p == 0 ? FB_JSON_NUL : FB_JSON_CONTROL);
         default:
             do {
                 p = scan_utf8(s, p, in_string[*p]);
@@ -179,82 +170,84 @@ static bool scan_string(scan *s, bool *escaped)
             break;
         }
     }
-    return false;
+    return NULL;
 }
 
-static inline bool is_digit(const scan *s)
+static inline bool is_digit(uint8_t c)
 {
-    return s->p < s->end && *s->p >= '0' && *s->p <= '9';
+    return c >= '0' && c <= '9';
 }
 
-static bool scan_digits(scan *s)
+static const uint8_t *scan_digits(scan *s, const uint8_t *p)
 {
-    if (!is_digit(s)) return scan_fail(s, s->p, s->p == s->end ? FB_JSON_END : FB_JSON_SYNTAX);
-    while (is_digit(s)) s->p++;
-    return true;
+    if (p == s->end) return scan_stop(s, p, FB_JSON_END);
+    if (!is_digit(*p)) return scan_stop(s, p, FB_JSON_SYNTAX);
+    while (p < s->end && is_digit(*p)) p++;
+    return p;
 }
 
-static bool scan_number(scan *s)
+static const uint8_t *scan_number(scan *s, const uint8_t *p)
 {
-    if (*s->p == '-') s->p++;
-    if (s->p < s->end && *s->p == '0') {
-        s->p++;
-    } else if (!scan_digits(s)) {
-        return false;
+    const uint8_t *end = s->end;
+    if (*p == '-') p++;
+    if (p < end && *p == '0') {
+        p++;
+    } else {
+        p = scan_digits(s, p);
+        if (p == NULL) return NULL;
     }
-    if (s->p < s->end && *s->p == '.') {
-        s->p++;
-        if (!scan_digits(s)) return false;
+    if (p < end && *p == '.') {
+        p = scan_digits(s, p + 1);
+        if (p == NULL) return NULL;
     }
-    if (s->p < s->end && (*s->p == 'e' || *s->p == 'E')) {
-        s->p++;
-        if (s->p < s->end && (*s->p == '+' || *s->p == '-')) s->p++;
-        if (!scan_digits(s)) return false;
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p++;
+        if (p < end && (*p == '+' || *p == '-')) p++;
+        p = scan_digits(s, p);
     }
-    return true;
+    return p;
 }
 
-static bool scan_word(scan *s, const char *word)
+static const uint8_t *scan_word(scan *s, const uint8_t *p, const char *word)
 {
-    for (; *word != '\0'; word++, s->p++) {
-        if (s->p == s->end) return scan_fail(s, s->end, FB_JSON_END);
-        if (*s->p != (uint8_t)*word) return scan_fail(s, s->p, FB_JSON_SYNTAX);
+    for (; *word != '\0'; word++, p++) {
+        if (p == s->end) return scan_stop(s, p, FB_JSON_END);
+        if (*p != (uint8_t)*word) return scan_stop(s, p, FB_JSON_SYNTAX);
     }
-    return true;
+    return p;
 }
 
 /* A value that is neither array nor object. */
-static bool scan_scalar(scan *s, bool *escaped)
+static const uint8_t *scan_scalar(scan *s, const uint8_t *p, bool *escaped)
 {
-    switch (*s->p) {
+    switch (*p) {
     case '"':
-        s->p++;
-        return scan_string(s, escaped);
+        return scan_string(s, p + 1, escaped);
     case 't':
-        return scan_word(s, "true");
+        return scan_word(s, p, "true");
     case 'f':
-        return scan_word(s, "false");
+        return scan_word(s, p, "false");
     case 'n':
-        return scan_word(s, "null");
+        return scan_word(s, p, "null");
     default:
         break;
     }
-    if (*s->p == '-' || is_digit(s)) return scan_number(s);
-    return scan_fail(s, s->p, FB_JSON_SYNTAX);
+    if (*p == '-' || is_digit(*p)) return scan_number(s, p);
+    return scan_stop(s, p, FB_JSON_SYNTAX);
 }
 
-static inline void skip_space(scan *s)
+static inline const uint8_t *skip_space(const scan *s, const uint8_t *p)
 {
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\n' || *s->p == '\r' || *s->p == '\t')) {
-        s->p++;
-    }
+    while (p < s->end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) p++;
+    return p;
 }
 
-/* Skips white space and says whether a byte is left. */
-static inline bool more(scan *s)
+/* Skips white space; there must be a byte behind it. */
+static inline const uint8_t *scan_next(scan *s, const uint8_t *p)
 {
-    skip_space(s);
-    return s->p < s->end ? true : scan_fail(s, s->end, FB_JSON_END);
+    if (p<s->end && * p> ' ') return p;
+    p = skip_space(s, p);
+    return p < s->end ? p : scan_stop(s, p, FB_JSON_END);
 }
 
 /* The watched member of that name, or NULL. Members mostly come in the order of the list, so the
@@ -288,116 +281,121 @@ typedef struct walk {
     fb_json_names names;
 } walk;
 
-static bool walk_open(walk *w, bool object)
+/* p is at the opening bracket. */
+static const uint8_t *walk_open(walk *w, const uint8_t *p, bool object)
 {
-    if (w->depth == w->rules->depth_max) return scan_fail(&w->s, w->s.p, FB_JSON_DEPTH);
+    if (w->depth == w->rules->depth_max) return scan_stop(&w->s, p, FB_JSON_DEPTH);
     w->depth++;
     w->is_object[w->depth] = object;
     w->first_name[w->depth] = w->names.count;
     w->members[w->depth] = 0;
-    w->s.p++;
-    return true;
+    return p + 1;
 }
 
-/* s->p is at the closing bracket. */
-static bool walk_close(walk *w)
+/* p is at the closing bracket. */
+static const uint8_t *walk_close(walk *w, const uint8_t *p)
 {
     if (w->is_object[w->depth]) {
-        uint32_t first = w->first_name[w->depth];
-        uint32_t twice = fb_json_names_close(&w->names, first);
-        if (twice != FB_NONE) return scan_fail(&w->s, w->text + twice, FB_JSON_DUPLICATE);
+        uint32_t twice = fb_json_names_close(&w->names, w->first_name[w->depth]);
+        if (twice != FB_NONE) return scan_stop(&w->s, w->text + twice, FB_JSON_DUPLICATE);
     }
     w->depth--;
-    w->s.p++;
-    return true;
+    return p + 1;
 }
 
-/* A member's name and its colon; s->p is at the name. */
-static bool walk_name(walk *w)
+/* A member's name and its colon; the result is at its value. */
+static const uint8_t *walk_name(walk *w, const uint8_t *start)
 {
     scan *s = &w->s;
-    const uint8_t *start = s->p;
-    if (*start != '"') return scan_fail(s, start, FB_JSON_SYNTAX);
+    if (*start != '"') return scan_stop(s, start, FB_JSON_SYNTAX);
     if (++w->members[w->depth] > w->rules->members_max) {
-        return scan_fail(s, start, FB_JSON_MEMBERS);
+        return scan_stop(s, start, FB_JSON_MEMBERS);
     }
-    s->p++;
     bool escaped;
-    if (!scan_string(s, &escaped)) return false;
-    fb_span name = {start + 1, (size_t)(s->p - start) - 2};
+    const uint8_t *p = scan_string(s, start + 1, &escaped);
+    if (p == NULL) return NULL;
+    fb_span name = {start + 1, (size_t)(p - start) - 2};
     fb_json_watch *member = NULL;
     if (w->depth == 1) {
         member = watched_by(w->watch, w->watched, &w->next_watched, name, escaped);
         /* The list itself finds a repeated watched name, so a closed object needs no other. */
         if (member != NULL && member->value.len != 0) {
-            return scan_fail(s, start, FB_JSON_DUPLICATE);
+            return scan_stop(s, start, FB_JSON_DUPLICATE);
         }
-        if (member == NULL && w->rules->closed) return scan_fail(s, start, FB_JSON_UNKNOWN);
+        if (member == NULL && w->rules->closed) return scan_stop(s, start, FB_JSON_UNKNOWN);
         w->member = member;
     }
     if (member == NULL && !fb_json_names_add(&w->names, w->text, name, escaped)) {
-        return scan_fail(s, start, FB_JSON_MEMBERS);
+        return scan_stop(s, start, FB_JSON_MEMBERS);
     }
-    if (!more(s)) return false;
-    if (*s->p != ':') return scan_fail(s, s->p, FB_JSON_SYNTAX);
-    s->p++;
-    return more(s);
+    p = scan_next(s, p);
+    if (p == NULL) return NULL;
+    if (*p != ':') return scan_stop(s, p, FB_JSON_SYNTAX);
+    return scan_next(s, p + 1);
 }
 
-/* Values until the outermost one is complete. s->p is at its first byte. */
-static bool walk_value(walk *w)
+/* p is behind a value: what the value belongs to goes on, and the result is at its next value, or
+ * ends, and so on outwards. With depth 0 the outermost value is complete. */
+static const uint8_t *walk_after(walk *w, const uint8_t *p)
 {
     scan *s = &w->s;
-    for (;;) {
-        /* At the first byte of a value. */
-        const uint8_t *start = s->p;
-        if (w->depth == 1 && w->member != NULL) w->member->value = (fb_span){start, 0};
-        bool object = *start == '{';
-        if (object || *start == '[') {
-            if (!walk_open(w, object) || !more(s)) return false;
-            if (*s->p != (object ? '}' : ']')) {
-                if (object && !walk_name(w)) return false;
-                continue;
-            }
-            if (!walk_close(w)) return false;
-        } else {
-            bool escaped = false;
-            if (!scan_scalar(s, &escaped)) return false;
-            if (w->depth == 1 && w->member != NULL) w->member->escaped = escaped;
+    while (w->depth != 0) {
+        if (w->depth == 1 && w->member != NULL) {
+            w->member->value.len = (size_t)(p - w->member->value.p);
+            w->member = NULL;
         }
-        /* After a value: what it belongs to goes on or ends. */
-        for (;;) {
-            if (w->depth == 0) return true;
-            if (w->depth == 1 && w->member != NULL) {
-                w->member->value.len = (size_t)(s->p - w->member->value.p);
-                w->member = NULL;
-            }
-            if (!more(s)) return false;
-            if (*s->p == ',') {
-                s->p++;
-                if (!more(s)) return false;
-                if (w->is_object[w->depth] && !walk_name(w)) return false;
-                break;
-            }
-            if (*s->p != (w->is_object[w->depth] ? '}' : ']')) {
-                return scan_fail(s, s->p, FB_JSON_SYNTAX);
-            }
-            if (!walk_close(w)) return false;
+        bool object = w->is_object[w->depth];
+        p = scan_next(s, p);
+        if (p == NULL) return NULL;
+        if (*p == ',') {
+            p = scan_next(s, p + 1);
+            return p != NULL && object ? walk_name(w, p) : p;
         }
+        if (*p != (object ? '}' : ']')) return scan_stop(s, p, FB_JSON_SYNTAX);
+        p = walk_close(w, p);
+        if (p == NULL) return NULL;
     }
+    return p;
 }
 
-static bool walk_text(walk *w)
+/* The outermost value; p is at its first byte. */
+static const uint8_t *walk_value(walk *w, const uint8_t *p)
+{
+    do {
+        if (w->depth == 1 && w->member != NULL) w->member->value = (fb_span){p, 0};
+        bool object = *p == '{';
+        if (object || *p == '[') {
+            p = walk_open(w, p, object);
+            if (p != NULL) p = scan_next(&w->s, p);
+            if (p == NULL) return NULL;
+            if (*p != (object ? '}' : ']')) {
+                if (object) p = walk_name(w, p);
+                continue;
+            }
+            p = walk_close(w, p);
+        } else {
+            bool escaped = false;
+            p = scan_scalar(&w->s, p, &escaped);
+            if (w->depth == 1 && w->member != NULL) w->member->escaped = escaped;
+        }
+        if (p != NULL) p = walk_after(w, p);
+    } while (p != NULL && w->depth != 0);
+    return p;
+}
+
+static const uint8_t *walk_text(walk *w)
 {
     static const uint8_t bom[3] = {0xef, 0xbb, 0xbf};
     scan *s = &w->s;
-    if (s->end - s->p >= 3 && memcmp(s->p, bom, 3) == 0) return scan_fail(s, s->p, FB_JSON_BOM);
-    skip_space(s);
-    if (s->p == s->end) return scan_fail(s, s->p, FB_JSON_EMPTY);
-    if (w->rules->object && *s->p != '{') return scan_fail(s, s->p, FB_JSON_NOT_OBJECT);
-    if (!walk_value(w)) return false;
-    skip_space(s);
-    return s->p == s->end ? true : scan_fail(s, s->p, FB_JSON_TRAILING);
+    const uint8_t *p = w->text;
+    if (s->end - p >= 3 && memcmp(p, bom, 3) == 0) return scan_stop(s, p, FB_JSON_BOM);
+    p = skip_space(s, p);
+    if (p == s->end) return scan_stop(s, p, FB_JSON_EMPTY);
+    if (w->rules->object && *p != '{') return scan_stop(s, p, FB_JSON_NOT_OBJECT);
+    p = walk_value(w, p);
+    if (p == NULL) return NULL;
+    p = skip_space(s, p);
+    return p == s->end ? p : scan_stop(s, p, FB_JSON_TRAILING);
 }
 
 fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_watch *watch,
@@ -410,7 +408,7 @@ fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_wat
     }
     walk w; /* the table of names is not cleared: only what was added is read */
     w.text = text.len != 0 ? text.p : nothing;
-    w.s = (scan){w.text, w.text + text.len, FB_JSON_NONE};
+    w.s = (scan){w.text + text.len, w.text + text.len, FB_JSON_NONE};
     w.rules = rules;
     w.watch = watch;
     w.watched = watched;
@@ -421,7 +419,7 @@ fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_wat
     walk_text(&w);
     /* A watched member whose value was not finished does not count as read. */
     if (w.member != NULL) w.member->value = (fb_span){NULL, 0};
-    if (at != NULL) *at = (size_t)(w.s.p - w.text);
+    if (at != NULL) *at = (size_t)(w.s.stopped - w.text);
     return w.s.fault;
 }
 

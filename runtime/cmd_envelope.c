@@ -13,6 +13,7 @@
 #include "runtime/cmd_envelope_context.h"
 #include "runtime/cmd_envelope_input.h"
 #include "runtime/cmd_envelope_print.h"
+#include "runtime/exit.h"
 
 /* All that one call works with. */
 typedef struct session {
@@ -166,7 +167,7 @@ static bool one_output(const session *s)
 static int run(session *s)
 {
     fb_envelope_inputs *inputs = fb_envelope_inputs_open(s->args);
-    if (inputs == NULL) return FB_EXIT_CODE_FAILED;
+    if (inputs == NULL) return FB_EXIT_FAILED;
     fb_envelope_input in;
     int more;
     while ((more = fb_envelope_inputs_next(inputs, &in)) == 1) {
@@ -174,7 +175,7 @@ static int run(session *s)
             fputs("faberio envelope convert: more than one input needs --frames or --hex\n",
                   stderr);
             fb_envelope_inputs_close(inputs);
-            return FB_EXIT_CODE_USAGE;
+            return FB_EXIT_USAGE;
         }
         handle(s, &in);
     }
@@ -182,9 +183,9 @@ static int run(session *s)
     if (more == 0 && s->held != 0) put_out(s->out, s->held);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fputs("faberio envelope: standard output cannot be written\n", stderr);
-        return FB_EXIT_CODE_FAILED;
+        return FB_EXIT_FAILED;
     }
-    return more != 0 || s->refused ? FB_EXIT_CODE_FAILED : FB_EXIT_CODE_OK;
+    return more != 0 || s->refused ? FB_EXIT_FAILED : FB_EXIT_OK;
 }
 
 static bool load_key(session *s)
@@ -204,31 +205,31 @@ static bool load_key(session *s)
 int fb_cmd_envelope(int argc, char **argv)
 {
     fb_envelope_args args;
-    if (!fb_envelope_args_parse(argc, argv, &args)) return FB_EXIT_CODE_USAGE;
+    if (!fb_envelope_args_parse(argc, argv, &args)) return FB_EXIT_USAGE;
     if (args.help) {
         fb_envelope_help();
-        return FB_EXIT_CODE_OK;
+        return FB_EXIT_OK;
     }
     session *s = calloc(1, sizeof *s);
     if (s == NULL || fb_sodium_create(1, &s->sodium) != FB_OK) {
         fputs("faberio envelope: libsodium does not start, or memory is short\n", stderr);
         free(s);
-        return FB_EXIT_CODE_FAILED;
+        return FB_EXIT_FAILED;
     }
     s->args = &args;
     s->provider = fb_sodium_provider(s->sodium);
     s->now_ms = wall_ms();
-    int code = FB_EXIT_CODE_OK;
-    if (args.key != NULL && !load_key(s)) code = FB_EXIT_CODE_FAILED;
+    int code = FB_EXIT_OK;
+    if (args.key != NULL && !load_key(s)) code = FB_EXIT_FAILED;
     if (args.has_public_key) s->public_key = args.public_key;
     if (args.key != NULL || args.has_public_key) {
         s->key_id = fb_node_id_of(s->provider, &s->public_key);
     }
     if (args.context != NULL) {
         s->context = fb_context_read(args.context, s->provider);
-        if (s->context == NULL) code = FB_EXIT_CODE_USAGE;
+        if (s->context == NULL) code = FB_EXIT_USAGE;
     }
-    if (code == FB_EXIT_CODE_OK) code = run(s);
+    if (code == FB_EXIT_OK) code = run(s);
     fb_context_free(s->context);
     fb_sodium_destroy(s->sodium);
     free(s);

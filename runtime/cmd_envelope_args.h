@@ -7,10 +7,6 @@
 
 #include "protocol/base/types.h"
 
-#define FB_EXIT_CODE_OK     0
-#define FB_EXIT_CODE_FAILED 1
-#define FB_EXIT_CODE_USAGE  2
-
 typedef enum fb_envelope_verb {
     FB_VERB_SIGN,
     FB_VERB_VERIFY,

@@ -12,6 +12,7 @@
 #include "protocol/base/uuid.h"
 #include "protocol/envelope/receive.h"
 #include "protocol/identity/identity.h"
+#include "runtime/exit.h"
 
 #define PAST_MS_DEFAULT   INT64_C(900000)
 #define FUTURE_MS_DEFAULT INT64_C(300000)
@@ -77,7 +78,7 @@ static bool wrong(const fb_context *c, const char *what, const char *format, ...
 _Noreturn static void out_of_memory(void)
 {
     fputs("faberio envelope verify: out of memory\n", stderr);
-    exit(1);
+    exit(FB_EXIT_FAILED);
 }
 
 static void *grow(void *memory, size_t count, size_t size)

@@ -9,6 +9,7 @@
 #include "protocol/base/hex.h"
 #include "protocol/base/uuid.h"
 #include "protocol/envelope/json.h"
+#include "runtime/text.h"
 
 #define HEX_STEP 512
 
@@ -89,25 +90,11 @@ void fb_print_preimage(const fb_envelope *e)
 /* NAME as RFC 3339 in UTC and NAME_ms beside it. Years above 9999 have no such text: null. */
 static void set_time(json_t *object, const char *name, uint64_t ms)
 {
-    char ms_name[40], text[120];
+    static const uint64_t year_10000_ms = UINT64_C(253402300800000);
+    char ms_name[40], text[FB_TIME_TEXT_BYTES] = "";
     snprintf(ms_name, sizeof ms_name, "%s_ms", name);
-    /* Days since 0000-03-01, in eras of 400 years, so that a leap day ends its year. */
-    uint64_t days = ms / 86400000 + 719468;
-    uint64_t era = days / 146097, day_of_era = days % 146097;
-    uint64_t year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    uint64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    uint64_t month_from_march = (5 * day_of_year + 2) / 153;
-    uint64_t day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    uint64_t month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
-    uint64_t year = era * 400 + year_of_era + (month <= 2 ? 1 : 0);
-    uint64_t in_day = ms % 86400000;
-    snprintf(text, sizeof text,
-             "%04" PRIu64 "-%02" PRIu64 "-%02" PRIu64 "T%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64
-             ".%03" PRIu64 "Z",
-             year, month, day, in_day / 3600000, in_day / 60000 % 60, in_day / 1000 % 60,
-             in_day % 1000);
-    json_object_set_new(object, name, year > 9999 ? json_null() : json_string(text));
+    if (ms < year_10000_ms) fb_time_format((int64_t)ms * 1000, text);
+    json_object_set_new(object, name, ms < year_10000_ms ? json_string(text) : json_null());
     json_object_set_new(object, ms_name, json_integer((json_int_t)ms));
 }
 

@@ -9,8 +9,7 @@
 #include "io/provider_sodium.h"
 #include "protocol/base/hex.h"
 #include "protocol/identity/identity.h"
-
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+#include "runtime/exit.h"
 
 static void help(void)
 {
@@ -30,13 +29,13 @@ static void help(void)
 static int usage(const char *what)
 {
     fprintf(stderr, "faberio key: %s\nfaberio key --help says more.\n", what);
-    return EXIT_USAGE;
+    return FB_EXIT_USAGE;
 }
 
 static int failed(const char *verb, const char *path, const char *why)
 {
     fprintf(stderr, "faberio key %s: %s: %s\n", verb, path, why);
-    return EXIT_FAILED;
+    return FB_EXIT_FAILED;
 }
 
 static int print_key(const char *verb, const char *path, const fb_b32 *seed)
@@ -61,7 +60,8 @@ static int print_key(const char *verb, const char *path, const fb_b32 *seed)
     fb_sodium_destroy(sodium);
     printf("{\"node_id\":\"%s\",\"public_key\":\"%s\",\"fingerprint\":\"%s\"}\n", id_hex, key_hex,
            words);
-    return fflush(stdout) == 0 ? EXIT_OK : failed(verb, path, "standard output cannot be written");
+    return fflush(stdout) == 0 ? FB_EXIT_OK
+                               : failed(verb, path, "standard output cannot be written");
 }
 
 static int key_new(const char *path, const char *seed_hex)
@@ -113,7 +113,7 @@ int fb_cmd_key(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
             help();
-            return EXIT_OK;
+            return FB_EXIT_OK;
         }
     }
     if (argc < 2) return usage("no verb: new or show");

@@ -160,6 +160,55 @@ static void a_node_dials_the_next_ones_in_the_ring(void **state)
     test_net_free(net);
 }
 
+static void few_members(fb_options *options)
+{
+    options->sizes.members = 3;
+}
+
+static void members_have_their_places_before_who_asks(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(5, few_members);
+    fb_id space = create(net, 0, "home");
+    uint8_t b[2048];
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 1),
+                                     FB_ROLE_WRITER, "", 1, b)),
+                     FB_OK);
+    /* The last place is for one who asks, until a member needs it. */
+    uint8_t bytes[FB_INVITE_BYTES_MAX];
+    size_t len = invite(net, 0, space, 2, 0, bytes);
+    for (uint8_t i = 2; i <= 3; i++) {
+        join(net, i, fb_span_of(bytes, len), NULL);
+        connect(net, i, 0, 0, i, i);
+        carry_all(net, i, 0, 0, i);
+    }
+    assert_int_equal(status_of(net, 0, 2), FB_MEMBER_PENDING);
+    assert_int_equal(status_of(net, 0, 3), FB_MEMBER_NONE);
+    assert_int_equal(of(test_net_node(net, 0))->closed[3], FB_ERR_LINK_TOO_MANY);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 4),
+                                     FB_ROLE_READER, "", 2, b)),
+                     FB_OK);
+    assert_int_equal(status_of(net, 0, 2), FB_MEMBER_NONE);
+    assert_int_equal(status_of(net, 0, 4), FB_MEMBER_APPROVED);
+    /* Now it is full: nothing is stored of one more, and what is known may still change. */
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 2),
+                                     FB_ROLE_READER, "", 3, b)),
+                     FB_ERR_LIMIT);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, 4),
+                                     FB_ROLE_WRITER, "", 4, b)),
+                     FB_OK);
+    test_net_restart(net, 0);
+    test_net_settle(net);
+    assert_int_equal(role_of(net, 0, 4), FB_ROLE_WRITER);
+    assert_int_equal(status_of(net, 0, 2), FB_MEMBER_NONE);
+    test_net_free(net);
+}
+
 static void who_has_no_right_states_nothing(void **state)
 {
     (void)state;
@@ -237,6 +286,7 @@ int main(void)
         cmocka_unit_test(statements_fold_to_one_result_in_any_order),
         cmocka_unit_test(the_latest_address_counts_in_any_order),
         cmocka_unit_test(a_node_dials_the_next_ones_in_the_ring),
+        cmocka_unit_test(members_have_their_places_before_who_asks),
         cmocka_unit_test(who_has_no_right_states_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

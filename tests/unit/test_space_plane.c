@@ -2,52 +2,6 @@
 /* Spaces, invites, joining, approval, what links show, applications. */
 #include "tests/unit/space_stand_in.h"
 
-/* Links i and j: a handshake is over, i dialled. */
-static inline void connect(test_net *net, uint32_t i, uint32_t j, uint8_t link_i, uint8_t link_j,
-                           uint8_t hash)
-{
-    for (int side = 0; side < 2; side++) {
-        fb_writer w = arguments();
-        fb_write_u8(&w, side == 0 ? link_i : link_j);
-        fb_write_u8(&w, side == 0);
-        fb_write_b32(&w, key_at(net, side == 0 ? j : i));
-        uint8_t bytes[64];
-        memset(bytes, hash, sizeof bytes);
-        fb_write_bytes(&w, bytes, sizeof bytes);
-        assert_int_equal(answer(net, side == 0 ? i : j, VERB_LINK, &w), FB_OK);
-    }
-}
-
-/* Carries one frame, if there is one. */
-static inline bool carry(test_net *net, uint32_t from, uint32_t to, uint8_t link_from,
-                         uint8_t link_to)
-{
-    const test_reply *reply = test_net_reply(
-        net, test_net_ask(net, from, (fb_verb)VERB_PEEK, 0, fb_span_of(&link_from, 1)));
-    assert_true(reply->done);
-    if (reply->len == 0) return false;
-    uint8_t bytes[4096];
-    bytes[0] = link_to;
-    memcpy(bytes + 1, reply->bytes, reply->len);
-    reply = test_net_reply(
-        net, test_net_ask(net, to, (fb_verb)VERB_FRAME, 0, fb_span_of(bytes, reply->len + 1)));
-    assert_true(reply->done);
-    assert_int_equal(reply->status, FB_OK);
-    return true;
-}
-
-static inline uint32_t carry_all(test_net *net, uint32_t i, uint32_t j, uint8_t link_i,
-                                 uint8_t link_j)
-{
-    uint32_t count = 0;
-    for (;;) {
-        bool there = carry(net, i, j, link_i, link_j);
-        bool back = carry(net, j, i, link_j, link_i);
-        if (!there && !back) return count;
-        count += (uint32_t)there + (uint32_t)back;
-    }
-}
-
 static void a_space_is_created_with_its_root(void **state)
 {
     (void)state;

@@ -14,6 +14,7 @@
 #define MS       UINT64_C(1000000)
 #define SECOND   UINT64_C(1000000000)
 #define POLL_NS  (250 * MS)
+#define QUIET_NS (55 * SECOND)
 #define SETUP_NS (300 * SECOND)
 
 void fb_sim_director_init(fb_sim_world *world, fb_arena *arena)
@@ -445,7 +446,7 @@ void fb_sim_at_script(fb_sim_world *world)
         break;
     case FB_SIM_PHASE_HEAL:
         if (d->polls > 1 && same_areas(world)) {
-            phase_begin(world, FB_SIM_PHASE_QUIET, 10 * SECOND);
+            phase_begin(world, FB_SIM_PHASE_QUIET, QUIET_NS);
             break;
         }
         if (world->now_ns > d->phase_until_ns) {

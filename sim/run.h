@@ -10,7 +10,7 @@ typedef struct fb_sim_verdict {
     const char *check; /* NULL when it passed */
     char detail[512];
     uint64_t events;
-    uint64_t events_per_s; /* of this machine's time: outside everything that is compared */
+    uint64_t events_per_s; /* of processor time: outside everything that is compared */
     uint64_t rounds;
     uint64_t sim_ns;
     fb_hash128 hash;
@@ -26,7 +26,8 @@ int fb_sim_result_exit(fb_sim_result result);
 /* The closing line of the command contract. */
 void fb_sim_print_verdict(const fb_sim_config *config, const fb_sim_verdict *verdict);
 
-/* Nanoseconds of the machine's own clock; for rates only. */
-uint64_t fb_sim_machine_ns(void);
+/* Nanoseconds of processor time that this process used: for rates only, and fair on a busy machine.
+ */
+uint64_t fb_sim_processor_ns(void);
 
 #endif

@@ -78,7 +78,7 @@ void fb_sim_timeline_fact(fb_sim_world *world, uint32_t node, const fb_effect *f
 {
     fb_reader r = fb_reader_of(fb_span_of(fb_effect_bytes(fx), fx->len));
     char record[16];
-    fb_id space, peer, author;
+    fb_id space, peer, author, id;
     uint64_t seq;
     switch ((fb_fact)fx->a) {
     case FB_FACT_STARTED:
@@ -105,21 +105,24 @@ void fb_sim_timeline_fact(fb_sim_world *world, uint32_t node, const fb_effect *f
     case FB_FACT_RESENT:
         fb_read_id(&r);
         peer = fb_read_id(&r);
+        id = fb_read_id(&r);
         fb_sim_timeline_note(world, node,
                              fx->a == FB_FACT_DELIVERED ? "<"
                              : fx->a == FB_FACT_SENT    ? ">"
                                                         : "R",
-                             "%s %s, number %llu",
+                             "%s %s, number %llu, id ..%02x%02x",
                              fx->a == FB_FACT_DELIVERED ? "hears from"
                              : fx->a == FB_FACT_SENT    ? "signals to"
                                                         : "signals again to",
-                             member_of(world, peer), (unsigned long long)fx->c);
+                             member_of(world, peer), (unsigned long long)fx->c, id.b[14], id.b[15]);
         return;
     case FB_FACT_REFUSED:
         fb_read_id(&r);
         peer = fb_read_id(&r);
-        fb_sim_timeline_note(world, node, "!", "refuses a message of %s: %s",
-                             member_of(world, peer), fb_error_name((fb_error)fx->c));
+        id = fb_read_id(&r);
+        fb_sim_timeline_note(world, node, "!", "refuses a message of %s: %s, id ..%02x%02x",
+                             member_of(world, peer), fb_error_name((fb_error)fx->c), id.b[14],
+                             id.b[15]);
         return;
     case FB_FACT_DROPPED:
         fb_read_id(&r);

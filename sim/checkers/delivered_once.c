@@ -16,6 +16,8 @@ typedef struct waiting {
 
 typedef struct state {
     fb_sim_memo delivered;
+    fb_sim_memo floors; /* (node, space, sender) -> floor */
+    fb_sim_memo resets; /* as above -> how often it was lowered */
     waiting *links;
 } state;
 
@@ -24,6 +26,8 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     state local;
     state *s = own != NULL ? own : &local;
     fb_sim_memo_init(&s->delivered, arena, world->config.nodes <= 16 ? 1u << 14 : 1u << 15);
+    fb_sim_memo_init(&s->floors, arena, 1u << 14);
+    fb_sim_memo_init(&s->resets, arena, 1u << 12);
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
 }
 
@@ -38,7 +42,11 @@ static void delivered(fb_sim_world *world, state *s, uint32_t node, const fb_eff
 {
     fb_sim_message m = fb_sim_message_of(fx);
     fb_id parts[3] = {world->nodes[node].id, m.peer, m.id};
-    uint64_t key = fb_sim_key(fb_span_of(parts, sizeof parts), 0);
+    /* A lowered floor forgets what was behind it: ids from before count as new (P-5). */
+    fb_id pair[2] = {m.space, m.peer};
+    const uint64_t *resets =
+        fb_sim_memo_find(&s->resets, fb_sim_key(fb_span_of(pair, sizeof pair), node));
+    uint64_t key = fb_sim_key(fb_span_of(parts, sizeof parts), resets == NULL ? 0 : *resets);
     uint64_t incarnation = world->nodes[node].incarnation & ~ACKED;
     const uint64_t *known = fb_sim_memo_find(&s->delivered, key);
     if (known != NULL && ((*known & ACKED) != 0 || (*known & ~ACKED) == incarnation)) {
@@ -66,11 +74,24 @@ static void acked(fb_sim_world *world, state *s, const fb_effect *fx)
     }
 }
 
+static void floor_moved(state *s, uint32_t node, const fb_effect *fx)
+{
+    uint64_t key = fb_sim_key(fb_span_of(fb_effect_bytes(fx), fx->len < 32 ? fx->len : 32), node);
+    const uint64_t *before = fb_sim_memo_find(&s->floors, key);
+    if (before != NULL && (int64_t)fx->b < (int64_t)*before) {
+        const uint64_t *resets = fb_sim_memo_find(&s->resets, key);
+        fb_sim_memo_put(&s->resets, key, resets == NULL ? 1 : *resets + 1);
+    }
+    fb_sim_memo_put(&s->floors, key, fx->b);
+}
+
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     if (fx->a == FB_FACT_LINK_BOUND) {
         waiting *w = of_link(world, own, fx->b);
         *w = (waiting){.link = fx->b}; /* a new session of a carrier counts anew */
+    } else if (fx->a == FB_FACT_FLOOR) {
+        floor_moved(own, node, fx);
     } else if (fx->a == FB_FACT_DELIVERED) {
         delivered(world, own, node, fx);
     } else {
@@ -95,7 +116,7 @@ const fb_sim_check fb_sim_check_delivered_once = {
     .state_bytes = sizeof(state),
     .layout = layout,
     .facts = FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_ACKED) |
-             FB_SIM_FACT(FB_FACT_LINK_BOUND),
+             FB_SIM_FACT(FB_FACT_FLOOR) | FB_SIM_FACT(FB_FACT_LINK_BOUND),
     .fact = fact,
     .restored = restored,
 };

@@ -2,9 +2,10 @@
 #include "sim/checkers/list.h"
 #include "sim/director.h"
 
-/* After a core agrees, and has had its pauses, only heartbeats are left. */
+/* After a core agrees, has dialled its last lost links and had its pauses, only heartbeats are
+ * left. */
 
-#define GRACE_NS UINT64_C(5000000000)
+#define GRACE_NS UINT64_C(45000000000)
 
 typedef struct state {
     uint64_t sent;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "io/carrier_tcp.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "io/address.h"
+#include "io/listener.h"
 #include "protocol/base/assert.h"
 
 #define LINK_BUCKETS 256u
@@ -55,11 +52,6 @@ typedef struct tcp_write {
     uint8_t bytes[];
 } tcp_write;
 
-typedef struct listener {
-    uv_poll_t poll;
-    int fd;
-} listener;
-
 struct fb_carrier {
     uv_loop_t *loop;
     fb_carrier_handlers handlers;
@@ -68,13 +60,11 @@ struct fb_carrier {
     uint64_t numbers;
     tcp_link *all;
     tcp_link *buckets[LINK_BUCKETS];
-    listener listeners[FB_CARRIER_LISTENERS];
+    fb_listener *listeners[FB_CARRIER_LISTENERS];
     uint32_t listener_count;
-    uv_timer_t shed; /* accepting pauses until it fires */
-    bool shedding;
     bool held;
-    int spare_fd; /* given up for a moment to accept and refuse when no descriptor is left */
     bool stopping;
+    uv_timer_t last; /* closed last of all */
     uint32_t pins;
     void (*gone)(void *user);
     void *gone_user;
@@ -95,7 +85,6 @@ static tcp_link *link_find(const fb_carrier *carrier, uint64_t number)
 static void carrier_unpin(fb_carrier *carrier)
 {
     if (--carrier->pins > 0) return;
-    if (carrier->spare_fd >= 0) close(carrier->spare_fd);
     void (*gone)(void *user) = carrier->gone;
     void *user = carrier->gone_user;
     free(carrier);
@@ -442,46 +431,9 @@ void fb_carrier_dial(fb_carrier *carrier, uint64_t dial, fb_span text)
 
 /* Listening. */
 
-static void listen_ready(uv_poll_t *poll, int status, int events);
-
-static void listeners_watch(fb_carrier *carrier)
+static void accepted(void *user, int fd, const fb_sockaddr *from)
 {
-    bool on = !carrier->held && !carrier->shedding && !carrier->stopping;
-    for (uint32_t i = 0; i < carrier->listener_count; i++) {
-        uv_poll_t *poll = &carrier->listeners[i].poll;
-        if (uv_is_closing((uv_handle_t *)poll)) continue;
-        if (on) {
-            uv_poll_start(poll, UV_READABLE, listen_ready);
-        } else {
-            uv_poll_stop(poll);
-        }
-    }
-}
-
-static void shed_over(uv_timer_t *timer)
-{
-    fb_carrier *carrier = timer->data;
-    carrier->shedding = false;
-    listeners_watch(carrier);
-}
-
-/* Out of descriptors: the spare one answers whoever waits with a close, and accepting pauses. A
- * listener that stays readable would otherwise keep the loop spinning. */
-static void shed_start(fb_carrier *carrier, int listen_fd)
-{
-    if (carrier->spare_fd >= 0) {
-        close(carrier->spare_fd);
-        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0) close(fd);
-        carrier->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    }
-    carrier->shedding = true;
-    listeners_watch(carrier);
-    uv_timer_start(&carrier->shed, shed_over, FB_CARRIER_SHED_MS, 0);
-}
-
-static void link_accept(fb_carrier *carrier, int fd, const fb_sockaddr *from)
-{
+    fb_carrier *carrier = user;
     tcp_link *link = carrier->links < carrier->links_max ? link_new(carrier) : NULL;
     if (link == NULL) {
         close(fd);
@@ -503,97 +455,28 @@ static void link_accept(fb_carrier *carrier, int fd, const fb_sockaddr *from)
     if (link->state == LINK_OPEN) link_read(link);
 }
 
-static void listen_ready(uv_poll_t *poll, int status, int events)
-{
-    (void)events;
-    fb_carrier *carrier = poll->data;
-    if (status != 0 || uv_is_closing((uv_handle_t *)poll)) return;
-    int listen_fd = -1;
-    uv_fileno((uv_handle_t *)poll, &listen_fd);
-    for (int i = 0; i < 32 && !carrier->held && !carrier->stopping; i++) {
-        fb_sockaddr from;
-        socklen_t len = sizeof from;
-        int fd = accept4(listen_fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0) {
-            link_accept(carrier, fd, &from);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            shed_start(carrier, listen_fd);
-            return;
-        } else if (errno != EINTR && errno != ECONNABORTED) {
-            return;
-        }
-    }
-}
-
-static fb_status refused(char *why, size_t len, const char *address, const char *what)
-{
-    snprintf(why, len, "cannot listen on %s: %s", address, what);
-    return FB_ERR_STORE_FAILED;
-}
-
-/* A socket that listens on the address, or -1 with errno. */
-static int listen_socket(const struct addrinfo *at)
-{
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) return -1;
-    int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, at->ai_addr, at->ai_addrlen) != 0 || listen(fd, 128) != 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
-}
-
-fb_status fb_carrier_listen(fb_carrier *carrier, const char *text, char *bound, size_t bound_len,
+fb_status fb_carrier_listen(fb_carrier *carrier, const char *address, char *bound, size_t bound_len,
                             char *why, size_t why_len)
 {
-    fb_address address;
-    if (fb_address_parse(fb_span_text(text), &address) != FB_OK) {
-        snprintf(why, why_len, "%s is not HOST:PORT", text);
-        return FB_ERR_ARGUMENT;
+    if (carrier->listener_count == FB_CARRIER_LISTENERS) {
+        snprintf(why, why_len, "at most %u listeners", FB_CARRIER_LISTENERS);
+        return FB_ERR_LIMIT;
     }
-    if (carrier->listener_count == FB_CARRIER_LISTENERS) return FB_ERR_LIMIT;
-    struct addrinfo hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *found = NULL;
-    int rc = getaddrinfo(address.host[0] != 0 ? address.host : NULL, address.port, &hints, &found);
-    if (rc != 0) return refused(why, why_len, text, gai_strerror(rc));
-    /* For any address one IPv6 socket serves both families, where the system has IPv6. */
-    int fd = -1;
-    for (struct addrinfo *at = found; at != NULL && fd < 0 && address.host[0] == 0;
-         at = at->ai_next) {
-        if (at->ai_family == AF_INET6) fd = listen_socket(at);
-    }
-    for (struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next) {
-        fd = listen_socket(at);
-    }
-    int error = errno;
-    freeaddrinfo(found);
-    if (fd < 0) return refused(why, why_len, text, strerror(error));
-    fb_sockaddr here;
-    socklen_t len = sizeof here;
-    listener *listening = &carrier->listeners[carrier->listener_count];
-    if (getsockname(fd, &here.any, &len) != 0 ||
-        uv_poll_init(carrier->loop, &listening->poll, fd) != 0) {
-        close(fd);
-        return refused(why, why_len, text, "no descriptor");
-    }
-    fb_sockaddr_text(&here, bound, bound_len);
-    listening->fd = fd;
-    listening->poll.data = carrier;
-    carrier->listener_count++;
+    fb_listener *listener;
+    FB_TRY(fb_listener_open(carrier->loop, address, accepted, carrier, &listener, bound, bound_len,
+                            why, why_len));
+    fb_listener_hold(listener, carrier->held);
+    carrier->listeners[carrier->listener_count++] = listener;
     carrier->pins++;
-    listeners_watch(carrier);
     return FB_OK;
 }
 
 void fb_carrier_hold(fb_carrier *carrier, bool hold)
 {
     carrier->held = hold;
-    listeners_watch(carrier);
+    for (uint32_t i = 0; i < carrier->listener_count; i++) {
+        fb_listener_hold(carrier->listeners[i], hold);
+    }
 }
 
 /* The whole. */
@@ -608,26 +491,20 @@ fb_status fb_carrier_create(uv_loop_t *loop, const fb_carrier_handlers *handlers
     carrier->loop = loop;
     carrier->handlers = *handlers;
     carrier->links_max = links_max;
-    carrier->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    uv_timer_init(loop, &carrier->shed);
-    carrier->shed.data = carrier;
-    carrier->pins = 2; /* the timer, and the owner until stop */
+    carrier->pins = 1; /* the owner's, until stop */
     *out = carrier;
     return FB_OK;
 }
 
-static void shed_closed(uv_handle_t *handle)
-{
-    carrier_unpin(handle->data);
-}
-
-static void listener_closed(uv_handle_t *handle)
+static void stopped(uv_handle_t *handle)
 {
     fb_carrier *carrier = handle->data;
-    for (uint32_t i = 0; i < carrier->listener_count; i++) {
-        if (handle == (uv_handle_t *)&carrier->listeners[i].poll) close(carrier->listeners[i].fd);
-    }
     carrier_unpin(carrier);
+}
+
+static void listener_closed(void *user)
+{
+    carrier_unpin(user);
 }
 
 void fb_carrier_stop(fb_carrier *carrier, void (*gone)(void *user), void *user)
@@ -638,8 +515,10 @@ void fb_carrier_stop(fb_carrier *carrier, void (*gone)(void *user), void *user)
     carrier->gone_user = user;
     fb_carrier_drop_links(carrier);
     for (uint32_t i = 0; i < carrier->listener_count; i++) {
-        uv_close((uv_handle_t *)&carrier->listeners[i].poll, listener_closed);
+        fb_listener_close(carrier->listeners[i], listener_closed);
     }
-    uv_close((uv_handle_t *)&carrier->shed, shed_closed);
-    carrier_unpin(carrier);
+    /* So that `gone` comes from the loop also when there is nothing else to close. */
+    uv_timer_init(carrier->loop, &carrier->last);
+    carrier->last.data = carrier;
+    uv_close((uv_handle_t *)&carrier->last, stopped);
 }

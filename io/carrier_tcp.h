@@ -20,7 +20,6 @@
 #define FB_CARRIER_READ_BYTES 65536u
 #define FB_CARRIER_DIAL_MS    10000u /* until a dial counts as failed */
 #define FB_CARRIER_LINGER_MS  2000u  /* for bytes to leave after close, and after a write error */
-#define FB_CARRIER_SHED_MS    100u   /* no accepting after the system ran out of descriptors */
 #define FB_CARRIER_LISTENERS  4u
 
 typedef struct fb_carrier fb_carrier;
@@ -47,8 +46,7 @@ fb_status fb_carrier_create(uv_loop_t *loop, const fb_carrier_handlers *handlers
 /* Closes everything without `closed` calls, then calls `gone` from the loop and frees itself. */
 void fb_carrier_stop(fb_carrier *carrier, void (*gone)(void *user), void *user);
 
-/* Listens on HOST:PORT (port 0: any free one). bound gets the address in use, why a sentence.
- * FB_ERR_ARGUMENT: not an address. FB_ERR_STORE_FAILED: the system refused. FB_ERR_LIMIT. */
+/* See fb_listener_open; FB_ERR_LIMIT: too many. */
 fb_status fb_carrier_listen(fb_carrier *carrier, const char *address, char *bound, size_t bound_len,
                             char *why, size_t why_len);
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <lmdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,12 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/lmdb_env.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
-#include "protocol/base/hash.h"
-#include "protocol/base/limits.h"
-#include "protocol/store/readset.h"
-#include "protocol/store/writeset.h"
 
 typedef enum request_kind {
     REQUEST_BEGIN = 1,
@@ -50,15 +46,12 @@ struct fb_lmdb {
     bool stopping;
 
     /* The thread's own from here (the opener's before the thread runs). */
-    MDB_env *env;
-    MDB_dbi data;
-    MDB_txn *read_txn; /* reset between batches; NULL until the first read after a growth */
-    size_t map_bytes;
+    fb_lmdb_env env;
     uint64_t incarnation;
     uint64_t applied;
-    bool failed;     /* this incarnation takes no more write sets */
-    uint8_t *answer; /* scratch for read completions */
-    size_t answer_cap;
+    bool failed;   /* this incarnation takes no more write sets */
+    fb_span *sets; /* of the group that is being committed */
+    size_t sets_cap;
 };
 
 static void say(char *why, size_t len, const char *format, ...)
@@ -71,28 +64,6 @@ static void say(char *why, size_t len, const char *format, ...)
     va_start(args, format);
     vsnprintf(why, len, format, args);
     va_end(args);
-}
-
-static fb_error error_of(int rc)
-{
-    switch (rc) {
-    case 0:
-        return FB_OK;
-    case MDB_CORRUPTED:
-    case MDB_PAGE_NOTFOUND:
-    case MDB_INVALID:
-    case MDB_VERSION_MISMATCH:
-        return FB_ERR_STORE_DAMAGED;
-    case ENOMEM:
-        return FB_ERR_NO_MEMORY;
-    default:
-        return FB_ERR_STORE_FAILED;
-    }
-}
-
-static uint64_t value_sum(fb_span key, const void *value, size_t len)
-{
-    return fb_xxh64(value, len, fb_xxh64(key.p, key.len, 0));
 }
 
 /* Requests and completions. */
@@ -156,7 +127,7 @@ static fb_lmdb_completion *completion_new(fb_lmdb_kind kind, int rc, size_t len)
     fb_lmdb_completion *c = calloc(1, sizeof *c + len);
     FB_ASSERT(c != NULL);
     c->kind = kind;
-    c->error = error_of(rc);
+    c->error = fb_lmdb_error(rc);
     c->len = len;
     if (rc != 0) say(c->detail, sizeof c->detail, "%s", mdb_strerror(rc));
     return c;
@@ -176,230 +147,52 @@ static void completion_put(fb_lmdb *store, fb_lmdb_completion *c)
 
 /* Reading. */
 
-static bool answer_room(fb_lmdb *store, fb_writer *w, size_t more)
-{
-    if (more > w->cap - w->at) {
-        size_t cap = store->answer_cap;
-        while (more > cap - w->at) cap *= 2;
-        uint8_t *p = realloc(store->answer, cap);
-        if (p == NULL) return false;
-        store->answer = p;
-        store->answer_cap = cap;
-        w->p = p;
-        w->cap = cap;
-    }
-    return true;
-}
-
-/* Checks one stored value against its checksum and appends its entry. */
-static int answer_entry(fb_lmdb *store, fb_writer *w, const MDB_val *key, const MDB_val *stored,
-                        uint32_t value_bytes)
-{
-    fb_span k = fb_span_of(key->mv_data, key->mv_size);
-    if (stored->mv_size < FB_LMDB_SUM_BYTES) return MDB_CORRUPTED;
-    fb_reader r = fb_reader_of(fb_span_of(stored->mv_data, stored->mv_size));
-    uint64_t sum = fb_read_u64(&r);
-    fb_span value = fb_read_bytes(&r, fb_reader_left(&r));
-    if (sum != value_sum(k, value.p, value.len)) return MDB_CORRUPTED;
-    fb_read_entry entry = {k, (uint32_t)value.len, value};
-    if (entry.value.len > value_bytes) entry.value.len = value_bytes;
-    if (!answer_room(store, w, 2 + k.len + 4 + 4 + entry.value.len)) return ENOMEM;
-    fb_read_entry_write(w, &entry);
-    return 0;
-}
-
-static MDB_val val_of(fb_span s)
-{
-    /* LMDB takes keys as non-const and only reads them. */
-    return (MDB_val){s.len, (void *)(uintptr_t)s.p};
-}
-
-/* Puts the cursor on the first entry of the range in its direction. */
-static int range_first(MDB_cursor *cursor, const fb_read_item *item, MDB_val *key, MDB_val *value)
-{
-    if ((item->flags & FB_READ_DESCENDING) == 0) {
-        if (item->low.len == 0) return mdb_cursor_get(cursor, key, value, MDB_FIRST);
-        *key = val_of(item->low);
-        return mdb_cursor_get(cursor, key, value, MDB_SET_RANGE);
-    }
-    if (item->high.len == 0) return mdb_cursor_get(cursor, key, value, MDB_LAST);
-    *key = val_of(item->high);
-    int rc = mdb_cursor_get(cursor, key, value, MDB_SET_RANGE);
-    if (rc == MDB_NOTFOUND) return mdb_cursor_get(cursor, key, value, MDB_LAST);
-    return rc != 0 ? rc : mdb_cursor_get(cursor, key, value, MDB_PREV);
-}
-
-static int read_range(fb_lmdb *store, MDB_cursor *cursor, const fb_read_item *item, fb_writer *w,
-                      bool *whole, uint32_t *entries)
-{
-    bool descending = (item->flags & FB_READ_DESCENDING) != 0;
-    size_t start = w->at;
-    MDB_val key, value;
-    int rc = range_first(cursor, item, &key, &value);
-    for (; rc == 0; rc = mdb_cursor_get(cursor, &key, &value, descending ? MDB_PREV : MDB_NEXT)) {
-        fb_span k = fb_span_of(key.mv_data, key.mv_size);
-        if (!descending && item->high.len != 0 && fb_span_compare(k, item->high) >= 0) break;
-        if (descending && fb_span_compare(k, item->low) < 0) break;
-        size_t value_len =
-            value.mv_size < FB_LMDB_SUM_BYTES ? 0 : value.mv_size - FB_LMDB_SUM_BYTES;
-        if (value_len > item->value_bytes) value_len = item->value_bytes;
-        size_t bytes = w->at - start + 2 + k.len + 4 + 4 + value_len;
-        if (*entries >= item->items || (*entries > 0 && bytes > item->bytes)) {
-            *whole = false;
-            return 0;
-        }
-        rc = answer_entry(store, w, &key, &value, item->value_bytes);
-        if (rc != 0) return rc;
-        ++*entries;
-    }
-    return rc == MDB_NOTFOUND ? 0 : rc;
-}
-
-static int read_item(fb_lmdb *store, MDB_txn *txn, MDB_cursor *cursor, const fb_read_item *item,
-                     fb_writer *w)
-{
-    bool whole = true;
-    uint32_t entries = 0;
-    if (!answer_room(store, w, 5)) return ENOMEM;
-    size_t head = w->at;
-    fb_write_u8(w, 0);
-    fb_write_u32(w, 0);
-    int rc;
-    if (item->low.len > FB_KEY_BYTES_MAX || item->high.len > FB_KEY_BYTES_MAX) {
-        return MDB_BAD_VALSIZE;
-    }
-    if (item->kind == FB_READ_KEY) {
-        MDB_val key = val_of(item->low), value;
-        rc = mdb_get(txn, store->data, &key, &value);
-        if (rc == 0) {
-            rc = answer_entry(store, w, &key, &value, item->value_bytes);
-            entries = 1;
-        } else if (rc == MDB_NOTFOUND) {
-            rc = 0;
-        }
-    } else {
-        rc = read_range(store, cursor, item, w, &whole, &entries);
-    }
-    if (rc != 0) return rc;
-    w->p[head] = whole ? 1 : 0;
-    fb_store_be(w->p + head + 1, entries, 4);
-    return 0;
-}
-
-/* One snapshot for the whole read set; what it shows is everything up to store->applied. */
-static int read_all(fb_lmdb *store, fb_span read_set, fb_writer *w)
-{
-    if (store->env == NULL) return MDB_PANIC;
-    int rc = store->read_txn != NULL
-                 ? mdb_txn_renew(store->read_txn)
-                 : mdb_txn_begin(store->env, NULL, MDB_RDONLY, &store->read_txn);
-    if (rc != 0) return rc;
-    MDB_cursor *cursor = NULL;
-    rc = mdb_cursor_open(store->read_txn, store->data, &cursor);
-    fb_reader r = fb_reader_of(read_set);
-    unsigned items = fb_read_u16(&r);
-    for (unsigned i = 0; rc == 0 && i < items; i++) {
-        fb_read_item item = fb_read_item_next(&r);
-        rc = r.failed ? EINVAL : read_item(store, store->read_txn, cursor, &item, w);
-    }
-    if (cursor != NULL) mdb_cursor_close(cursor);
-    mdb_txn_reset(store->read_txn);
-    return rc;
-}
-
 static void serve_read(fb_lmdb *store, const request *req)
 {
-    fb_writer w = fb_writer_of(store->answer, store->answer_cap);
-    fb_write_u64(&w, store->incarnation);
-    int rc = read_all(store, fb_span_of(req->bytes, req->len), &w);
-    if (rc != 0) w.at = 8;
-    fb_lmdb_completion *c = completion_new(FB_LMDB_READ, rc, w.at);
-    memcpy(c->bytes, w.p, w.at);
+    fb_span answer;
+    int rc = store->env.env == NULL ? MDB_PANIC
+                                    : fb_lmdb_env_read(&store->env, store->incarnation,
+                                                       fb_span_of(req->bytes, req->len), &answer);
+    uint8_t alone[8];
+    if (rc != 0) {
+        fb_store_be(alone, store->incarnation, sizeof alone);
+        answer = fb_span_of(alone, sizeof alone);
+    }
+    fb_lmdb_completion *c = completion_new(FB_LMDB_READ, rc, answer.len);
+    memcpy(c->bytes, answer.p, answer.len);
     c->operation = req->operation;
     c->incarnation = store->incarnation;
     c->w = store->applied;
     completion_put(store, c);
 }
 
-/* Writing. */
-
-static int write_one(fb_lmdb *store, MDB_txn *txn, fb_span set)
-{
-    fb_reader r = fb_reader_of(set);
-    while (fb_reader_left(&r) > 0) {
-        fb_write_entry e = fb_write_entry_next(&r);
-        if (r.failed) return EINVAL;
-        MDB_val key = val_of(e.key);
-        int rc;
-        if (e.kind == FB_WRITE_DELETE) {
-            rc = mdb_del(txn, store->data, &key, NULL);
-            if (rc == MDB_NOTFOUND) rc = 0;
-        } else {
-            MDB_val value = {FB_LMDB_SUM_BYTES + e.value.len, NULL};
-            rc = mdb_put(txn, store->data, &key, &value, MDB_RESERVE);
-            if (rc == 0) {
-                uint8_t *room = value.mv_data;
-                fb_store_be(room, value_sum(e.key, e.value.p, e.value.len), FB_LMDB_SUM_BYTES);
-                if (e.value.len != 0) memcpy(room + FB_LMDB_SUM_BYTES, e.value.p, e.value.len);
-            }
-        }
-        if (rc != 0) return rc;
-    }
-    return 0;
-}
-
-static int map_grow(fb_lmdb *store)
-{
-    size_t max = store->options.map_bytes_max;
-    if (store->map_bytes >= max) return MDB_MAP_FULL;
-    /* No transaction may be open while the map moves. */
-    if (store->read_txn != NULL) mdb_txn_abort(store->read_txn);
-    store->read_txn = NULL;
-    size_t bytes = store->map_bytes > max / 2 ? max : store->map_bytes * 2;
-    int rc = mdb_env_set_mapsize(store->env, bytes);
-    if (rc == 0) store->map_bytes = bytes;
-    return rc;
-}
-
-/* All sets of the group in one transaction: one fsync for all of them, each one whole, in order. */
-static int write_group(fb_lmdb *store, const request *group)
-{
-    for (;;) {
-        MDB_txn *txn = NULL;
-        int rc = mdb_txn_begin(store->env, NULL, 0, &txn);
-        for (const request *r = group; rc == 0 && r != NULL; r = r->next) {
-            rc = write_one(store, txn, fb_span_of(r->bytes, r->len));
-        }
-        if (rc == 0) {
-            rc = mdb_txn_commit(txn);
-        } else if (txn != NULL) {
-            mdb_txn_abort(txn);
-        }
-        if (rc == MDB_MAP_FULL) {
-            rc = map_grow(store);
-            if (rc == 0) continue;
-        }
-        return rc;
-    }
-}
-
 static void stats_after_commit(fb_lmdb *store, uint64_t sets)
 {
-    MDB_envinfo info = {0};
-    MDB_stat data = {0};
-    MDB_txn *txn = NULL;
-    mdb_env_info(store->env, &info);
-    if (mdb_txn_begin(store->env, NULL, MDB_RDONLY, &txn) == 0) {
-        mdb_stat(txn, store->data, &data);
-        mdb_txn_abort(txn);
-    }
+    uint64_t used_bytes, entries;
+    fb_lmdb_env_size(&store->env, &used_bytes, &entries);
     pthread_mutex_lock(&store->mutex);
     if (sets > 0) store->stats.commits++;
     store->stats.write_sets += sets;
-    store->stats.map_bytes = store->map_bytes;
-    store->stats.used_bytes = (uint64_t)(info.me_last_pgno + 1) * data.ms_psize;
-    store->stats.entries = data.ms_entries;
+    store->stats.map_bytes = store->env.map_bytes;
+    store->stats.used_bytes = used_bytes;
+    store->stats.entries = entries;
     pthread_mutex_unlock(&store->mutex);
+}
+
+/* All sets of the group in one transaction: one fsync for all of them, each one whole, in order. */
+static int write_group(fb_lmdb *store, const request *group, size_t count)
+{
+    if (count > store->sets_cap) {
+        fb_span *sets = realloc(store->sets, count * sizeof *sets);
+        if (sets == NULL) return ENOMEM;
+        store->sets = sets;
+        store->sets_cap = count;
+    }
+    size_t at = 0;
+    for (const request *r = group; r != NULL; r = r->next) {
+        store->sets[at++] = fb_span_of(r->bytes, r->len);
+    }
+    return fb_lmdb_env_write(&store->env, store->sets, count);
 }
 
 /* Commits the group and frees it. Sets of another incarnation are left out without an answer. */
@@ -423,7 +216,7 @@ static void serve_group(fb_lmdb *store, request *group)
     }
     if (kept == NULL) return;
     /* After a failure everything later fails as well: the sets build on one another. */
-    int rc = store->failed ? MDB_PANIC : write_group(store, kept);
+    int rc = store->failed ? MDB_PANIC : write_group(store, kept, sets);
     if (rc == 0) {
         store->applied = w_last;
         stats_after_commit(store, sets);
@@ -443,70 +236,14 @@ static void serve_group(fb_lmdb *store, request *group)
 
 /* Opening. */
 
-static int data_open(fb_lmdb *store, char *why, size_t why_len, fb_error *error)
-{
-    MDB_txn *txn = NULL;
-    MDB_dbi meta;
-    int rc = mdb_txn_begin(store->env, NULL, 0, &txn);
-    if (rc != 0) return rc;
-    rc = mdb_dbi_open(txn, "meta", MDB_CREATE, &meta);
-    if (rc == 0) rc = mdb_dbi_open(txn, "data", MDB_CREATE, &store->data);
-    MDB_val key = {6, (void *)(uintptr_t) "format"}, value;
-    if (rc == 0) rc = mdb_get(txn, meta, &key, &value);
-    if (rc == MDB_NOTFOUND) {
-        uint8_t format[4];
-        fb_store_be(format, FB_LMDB_FORMAT, sizeof format);
-        value = (MDB_val){sizeof format, format};
-        rc = mdb_put(txn, meta, &key, &value, 0);
-    } else if (rc == 0) {
-        fb_reader r = fb_reader_of(fb_span_of(value.mv_data, value.mv_size));
-        uint32_t format = fb_read_u32(&r);
-        if (!fb_reader_done(&r) || format == 0) {
-            rc = MDB_INVALID;
-        } else if (format > FB_LMDB_FORMAT) {
-            *error = FB_ERR_VERSION_NEWER;
-            say(why, why_len,
-                "%s has format %u and was written by a newer program; this one reads up to %u",
-                store->directory, format, FB_LMDB_FORMAT);
-            rc = EINVAL;
-        }
-    }
-    if (rc != 0) {
-        mdb_txn_abort(txn);
-        return rc;
-    }
-    return mdb_txn_commit(txn);
-}
-
-static int env_open(fb_lmdb *store, char *why, size_t why_len, fb_error *error)
-{
-    int rc = mdb_env_create(&store->env);
-    if (rc == 0) rc = mdb_env_set_maxdbs(store->env, 2);
-    if (rc == 0) rc = mdb_env_set_mapsize(store->env, store->map_bytes);
-    if (rc == 0) {
-        rc = mdb_env_open(store->env, store->directory, MDB_NOTLS | MDB_NORDAHEAD, 0600);
-    }
-    if (rc == 0) rc = data_open(store, why, why_len, error);
-    MDB_envinfo info;
-    if (rc == 0) rc = mdb_env_info(store->env, &info);
-    if (rc == 0) store->map_bytes = info.me_mapsize;
-    if (rc != 0 && store->env != NULL) {
-        mdb_env_close(store->env);
-        store->env = NULL;
-    }
-    return rc;
-}
-
 /* A failed write can leave the environment unusable (MDB_PANIC): a new incarnation opens it anew,
  * which also shows what really reached the disk. */
 static int env_reopen(fb_lmdb *store)
 {
-    if (store->read_txn != NULL) mdb_txn_abort(store->read_txn);
-    store->read_txn = NULL;
-    if (store->env != NULL) mdb_env_close(store->env);
-    store->env = NULL;
     fb_error error = FB_OK;
-    return env_open(store, NULL, 0, &error);
+    char why[128];
+    fb_lmdb_env_close(&store->env);
+    return fb_lmdb_env_open(&store->env, why, sizeof why, &error);
 }
 
 static void serve_begin(fb_lmdb *store, uint64_t incarnation)
@@ -567,10 +304,9 @@ static void store_free(fb_lmdb *store)
         free(store->done);
         store->done = next;
     }
-    if (store->read_txn != NULL) mdb_txn_abort(store->read_txn);
-    if (store->env != NULL) mdb_env_close(store->env);
+    fb_lmdb_env_free(&store->env);
+    free(store->sets);
     if (store->lock_fd >= 0) close(store->lock_fd);
-    free(store->answer);
     free(store->directory);
     pthread_cond_destroy(&store->wake);
     pthread_mutex_destroy(&store->mutex);
@@ -608,11 +344,12 @@ static fb_status store_prepare(fb_lmdb *store, char *why, size_t why_len)
     }
     FB_TRY(lock_take(store, why, why_len));
     fb_error error = FB_OK;
-    int rc = env_open(store, why, why_len, &error);
+    store->env.directory = store->directory;
+    int rc = fb_lmdb_env_open(&store->env, why, why_len, &error);
     if (error != FB_OK) return error;
     if (rc != 0) {
         say(why, why_len, "%s: %s", store->directory, mdb_strerror(rc));
-        return error_of(rc);
+        return fb_lmdb_error(rc);
     }
     stats_after_commit(store, 0);
     return FB_OK;
@@ -625,19 +362,17 @@ fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why,
     fb_lmdb *store = calloc(1, sizeof *store);
     if (store == NULL) return FB_ERR_NO_MEMORY;
     store->options = *options;
-    if (options->map_bytes_max == 0) store->options.map_bytes_max = FB_LMDB_MAP_MAX;
-    store->map_bytes = options->map_bytes_min != 0 ? options->map_bytes_min : FB_LMDB_MAP_MIN;
+    store->env.map_bytes = options->map_bytes_min != 0 ? options->map_bytes_min : FB_LMDB_MAP_MIN;
+    store->env.map_bytes_max =
+        options->map_bytes_max != 0 ? options->map_bytes_max : FB_LMDB_MAP_MAX;
     store->lock_fd = -1;
     store->requests_end = &store->requests;
     store->done_end = &store->done;
-    store->answer_cap = 4096;
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->wake, NULL);
-    store->answer = malloc(store->answer_cap);
     store->directory = strdup(options->directory);
-    fb_status status = store->answer == NULL || store->directory == NULL
-                           ? FB_ERR_NO_MEMORY
-                           : store_prepare(store, why, why_len);
+    fb_status status =
+        store->directory == NULL ? FB_ERR_NO_MEMORY : store_prepare(store, why, why_len);
     if (status == FB_OK) {
         /* Signals belong to the loop's thread. */
         sigset_t all, before;

@@ -16,10 +16,8 @@
 #include "protocol/base/error.h"
 #include "protocol/base/types.h"
 
-#define FB_LMDB_FORMAT    1u
-#define FB_LMDB_SUM_BYTES 8u
-#define FB_LMDB_MAP_MIN   ((size_t)64 << 20)
-#define FB_LMDB_MAP_MAX   ((size_t)1 << 40)
+#define FB_LMDB_MAP_MIN ((size_t)64 << 20)
+#define FB_LMDB_MAP_MAX ((size_t)1 << 40)
 
 typedef struct fb_lmdb fb_lmdb;
 

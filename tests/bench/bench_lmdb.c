@@ -11,6 +11,7 @@
 
 #include "io/clock.h"
 #include "io/entropy.h"
+#include "io/lmdb_env.h"
 #include "io/provider_sodium.h"
 #include "io/store_lmdb.h"
 #include "protocol/base/assert.h"

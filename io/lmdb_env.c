@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/lmdb_env.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "protocol/base/cursor.h"
+#include "protocol/base/hash.h"
+#include "protocol/base/limits.h"
+#include "protocol/store/readset.h"
+#include "protocol/store/writeset.h"
+
+fb_error fb_lmdb_error(int rc)
+{
+    switch (rc) {
+    case 0:
+        return FB_OK;
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INVALID:
+    case MDB_VERSION_MISMATCH:
+        return FB_ERR_STORE_DAMAGED;
+    case ENOMEM:
+        return FB_ERR_NO_MEMORY;
+    default:
+        return FB_ERR_STORE_FAILED;
+    }
+}
+
+static uint64_t value_sum(fb_span key, const void *value, size_t len)
+{
+    return fb_xxh64(value, len, fb_xxh64(key.p, key.len, 0));
+}
+
+/* Reading. */
+
+static bool answer_room(fb_lmdb_env *e, fb_writer *w, size_t more)
+{
+    if (more > w->cap - w->at) {
+        size_t cap = e->answer_cap == 0 ? 4096 : e->answer_cap;
+        while (more > cap - w->at) cap *= 2;
+        uint8_t *p = realloc(e->answer, cap);
+        if (p == NULL) return false;
+        e->answer = p;
+        e->answer_cap = cap;
+        w->p = p;
+        w->cap = cap;
+    }
+    return true;
+}
+
+/* Checks one stored value against its checksum and appends its entry. */
+static int answer_entry(fb_lmdb_env *e, fb_writer *w, const MDB_val *key, const MDB_val *stored,
+                        uint32_t value_bytes)
+{
+    fb_span k = fb_span_of(key->mv_data, key->mv_size);
+    if (stored->mv_size < FB_LMDB_SUM_BYTES) return MDB_CORRUPTED;
+    fb_reader r = fb_reader_of(fb_span_of(stored->mv_data, stored->mv_size));
+    uint64_t sum = fb_read_u64(&r);
+    fb_span value = fb_read_bytes(&r, fb_reader_left(&r));
+    if (sum != value_sum(k, value.p, value.len)) return MDB_CORRUPTED;
+    fb_read_entry entry = {k, (uint32_t)value.len, value};
+    if (entry.value.len > value_bytes) entry.value.len = value_bytes;
+    if (!answer_room(e, w, 2 + k.len + 4 + 4 + entry.value.len)) return ENOMEM;
+    fb_read_entry_write(w, &entry);
+    return 0;
+}
+
+static MDB_val val_of(fb_span s)
+{
+    /* LMDB takes keys as non-const and only reads them. */
+    return (MDB_val){s.len, (void *)(uintptr_t)s.p};
+}
+
+/* Puts the cursor on the first entry of the range in its direction. */
+static int range_first(MDB_cursor *cursor, const fb_read_item *item, MDB_val *key, MDB_val *value)
+{
+    if ((item->flags & FB_READ_DESCENDING) == 0) {
+        if (item->low.len == 0) return mdb_cursor_get(cursor, key, value, MDB_FIRST);
+        *key = val_of(item->low);
+        return mdb_cursor_get(cursor, key, value, MDB_SET_RANGE);
+    }
+    if (item->high.len == 0) return mdb_cursor_get(cursor, key, value, MDB_LAST);
+    *key = val_of(item->high);
+    int rc = mdb_cursor_get(cursor, key, value, MDB_SET_RANGE);
+    if (rc == MDB_NOTFOUND) return mdb_cursor_get(cursor, key, value, MDB_LAST);
+    return rc != 0 ? rc : mdb_cursor_get(cursor, key, value, MDB_PREV);
+}
+
+static int read_range(fb_lmdb_env *e, MDB_cursor *cursor, const fb_read_item *item, fb_writer *w,
+                      bool *whole, uint32_t *entries)
+{
+    bool descending = (item->flags & FB_READ_DESCENDING) != 0;
+    size_t start = w->at;
+    MDB_val key, value;
+    int rc = range_first(cursor, item, &key, &value);
+    for (; rc == 0; rc = mdb_cursor_get(cursor, &key, &value, descending ? MDB_PREV : MDB_NEXT)) {
+        fb_span k = fb_span_of(key.mv_data, key.mv_size);
+        if (!descending && item->high.len != 0 && fb_span_compare(k, item->high) >= 0) break;
+        if (descending && fb_span_compare(k, item->low) < 0) break;
+        size_t value_len =
+            value.mv_size < FB_LMDB_SUM_BYTES ? 0 : value.mv_size - FB_LMDB_SUM_BYTES;
+        if (value_len > item->value_bytes) value_len = item->value_bytes;
+        size_t bytes = w->at - start + 2 + k.len + 4 + 4 + value_len;
+        if (*entries >= item->items || (*entries > 0 && bytes > item->bytes)) {
+            *whole = false;
+            return 0;
+        }
+        rc = answer_entry(e, w, &key, &value, item->value_bytes);
+        if (rc != 0) return rc;
+        ++*entries;
+    }
+    return rc == MDB_NOTFOUND ? 0 : rc;
+}
+
+static int read_item(fb_lmdb_env *e, MDB_txn *txn, MDB_cursor *cursor, const fb_read_item *item,
+                     fb_writer *w)
+{
+    bool whole = true;
+    uint32_t entries = 0;
+    if (!answer_room(e, w, 5)) return ENOMEM;
+    size_t head = w->at;
+    fb_write_u8(w, 0);
+    fb_write_u32(w, 0);
+    int rc;
+    if (item->low.len > FB_KEY_BYTES_MAX || item->high.len > FB_KEY_BYTES_MAX) {
+        return MDB_BAD_VALSIZE;
+    }
+    if (item->kind == FB_READ_KEY) {
+        MDB_val key = val_of(item->low), value;
+        rc = mdb_get(txn, e->data, &key, &value);
+        if (rc == 0) {
+            rc = answer_entry(e, w, &key, &value, item->value_bytes);
+            entries = 1;
+        } else if (rc == MDB_NOTFOUND) {
+            rc = 0;
+        }
+    } else {
+        rc = read_range(e, cursor, item, w, &whole, &entries);
+    }
+    if (rc != 0) return rc;
+    w->p[head] = whole ? 1 : 0;
+    fb_store_be(w->p + head + 1, entries, 4);
+    return 0;
+}
+
+static int read_all(fb_lmdb_env *e, fb_span read_set, fb_writer *w)
+{
+    if (e->env == NULL) return MDB_PANIC;
+    int rc = e->read_txn != NULL ? mdb_txn_renew(e->read_txn)
+                                 : mdb_txn_begin(e->env, NULL, MDB_RDONLY, &e->read_txn);
+    if (rc != 0) return rc;
+    MDB_cursor *cursor = NULL;
+    rc = mdb_cursor_open(e->read_txn, e->data, &cursor);
+    fb_reader r = fb_reader_of(read_set);
+    unsigned items = fb_read_u16(&r);
+    for (unsigned i = 0; rc == 0 && i < items; i++) {
+        fb_read_item item = fb_read_item_next(&r);
+        rc = r.failed ? EINVAL : read_item(e, e->read_txn, cursor, &item, w);
+    }
+    if (cursor != NULL) mdb_cursor_close(cursor);
+    mdb_txn_reset(e->read_txn);
+    return rc;
+}
+
+int fb_lmdb_env_read(fb_lmdb_env *e, uint64_t incarnation, fb_span read_set, fb_span *out)
+{
+    fb_writer w = fb_writer_of(e->answer, e->answer_cap);
+    *out = (fb_span){NULL, 0};
+    if (!answer_room(e, &w, 8)) return ENOMEM;
+    fb_write_u64(&w, incarnation);
+    int rc = read_all(e, read_set, &w);
+    *out = fb_span_of(w.p, rc == 0 ? w.at : 8);
+    return rc;
+}
+
+/* Writing. */
+
+static int write_one(fb_lmdb_env *e, MDB_txn *txn, fb_span set)
+{
+    fb_reader r = fb_reader_of(set);
+    while (fb_reader_left(&r) > 0) {
+        fb_write_entry entry = fb_write_entry_next(&r);
+        if (r.failed) return EINVAL;
+        MDB_val key = val_of(entry.key);
+        int rc;
+        if (entry.kind == FB_WRITE_DELETE) {
+            rc = mdb_del(txn, e->data, &key, NULL);
+            if (rc == MDB_NOTFOUND) rc = 0;
+        } else {
+            MDB_val value = {FB_LMDB_SUM_BYTES + entry.value.len, NULL};
+            rc = mdb_put(txn, e->data, &key, &value, MDB_RESERVE);
+            if (rc == 0) {
+                uint8_t *room = value.mv_data;
+                fb_store_be(room, value_sum(entry.key, entry.value.p, entry.value.len),
+                            FB_LMDB_SUM_BYTES);
+                if (entry.value.len != 0)
+                    memcpy(room + FB_LMDB_SUM_BYTES, entry.value.p, entry.value.len);
+            }
+        }
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+static int map_grow(fb_lmdb_env *e)
+{
+    size_t max = e->map_bytes_max;
+    if (e->map_bytes >= max) return MDB_MAP_FULL;
+    /* No transaction may be open while the map moves. */
+    if (e->read_txn != NULL) mdb_txn_abort(e->read_txn);
+    e->read_txn = NULL;
+    size_t bytes = e->map_bytes > max / 2 ? max : e->map_bytes * 2;
+    int rc = mdb_env_set_mapsize(e->env, bytes);
+    if (rc == 0) e->map_bytes = bytes;
+    return rc;
+}
+
+int fb_lmdb_env_write(fb_lmdb_env *e, const fb_span *sets, size_t count)
+{
+    for (;;) {
+        MDB_txn *txn = NULL;
+        int rc = mdb_txn_begin(e->env, NULL, 0, &txn);
+        for (size_t i = 0; rc == 0 && i < count; i++) rc = write_one(e, txn, sets[i]);
+        if (rc == 0) {
+            rc = mdb_txn_commit(txn);
+        } else if (txn != NULL) {
+            mdb_txn_abort(txn);
+        }
+        if (rc == MDB_MAP_FULL) {
+            rc = map_grow(e);
+            if (rc == 0) continue;
+        }
+        return rc;
+    }
+}
+
+void fb_lmdb_env_size(fb_lmdb_env *e, uint64_t *used_bytes, uint64_t *entries)
+{
+    MDB_envinfo info = {0};
+    MDB_stat data = {0};
+    MDB_txn *txn = NULL;
+    mdb_env_info(e->env, &info);
+    if (mdb_txn_begin(e->env, NULL, MDB_RDONLY, &txn) == 0) {
+        mdb_stat(txn, e->data, &data);
+        mdb_txn_abort(txn);
+    }
+    *used_bytes = (uint64_t)(info.me_last_pgno + 1) * data.ms_psize;
+    *entries = data.ms_entries;
+}
+
+/* Opening. */
+
+static int data_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
+{
+    MDB_txn *txn = NULL;
+    MDB_dbi meta;
+    int rc = mdb_txn_begin(e->env, NULL, 0, &txn);
+    if (rc != 0) return rc;
+    rc = mdb_dbi_open(txn, "meta", MDB_CREATE, &meta);
+    if (rc == 0) rc = mdb_dbi_open(txn, "data", MDB_CREATE, &e->data);
+    MDB_val key = {6, (void *)(uintptr_t) "format"}, value;
+    if (rc == 0) rc = mdb_get(txn, meta, &key, &value);
+    if (rc == MDB_NOTFOUND) {
+        uint8_t format[4];
+        fb_store_be(format, FB_LMDB_FORMAT, sizeof format);
+        value = (MDB_val){sizeof format, format};
+        rc = mdb_put(txn, meta, &key, &value, 0);
+    } else if (rc == 0) {
+        fb_reader r = fb_reader_of(fb_span_of(value.mv_data, value.mv_size));
+        uint32_t format = fb_read_u32(&r);
+        if (!fb_reader_done(&r) || format == 0) {
+            rc = MDB_INVALID;
+        } else if (format > FB_LMDB_FORMAT) {
+            *error = FB_ERR_VERSION_NEWER;
+            snprintf(why, why_len,
+                     "%s has format %u and was written by a newer program; this one reads up to %u",
+                     e->directory, format, FB_LMDB_FORMAT);
+            rc = EINVAL;
+        }
+    }
+    if (rc != 0) {
+        mdb_txn_abort(txn);
+        return rc;
+    }
+    return mdb_txn_commit(txn);
+}
+
+int fb_lmdb_env_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
+{
+    int rc = mdb_env_create(&e->env);
+    if (rc == 0) rc = mdb_env_set_maxdbs(e->env, 2);
+    if (rc == 0) rc = mdb_env_set_mapsize(e->env, e->map_bytes);
+    if (rc == 0) {
+        rc = mdb_env_open(e->env, e->directory, MDB_NOTLS | MDB_NORDAHEAD, 0600);
+    }
+    if (rc == 0) rc = data_open(e, why, why_len, error);
+    MDB_envinfo info;
+    if (rc == 0) rc = mdb_env_info(e->env, &info);
+    if (rc == 0) e->map_bytes = info.me_mapsize;
+    if (rc != 0 && e->env != NULL) {
+        mdb_env_close(e->env);
+        e->env = NULL;
+    }
+    return rc;
+}
+
+void fb_lmdb_env_close(fb_lmdb_env *e)
+{
+    if (e->read_txn != NULL) mdb_txn_abort(e->read_txn);
+    if (e->env != NULL) mdb_env_close(e->env);
+    e->read_txn = NULL;
+    e->env = NULL;
+}
+
+void fb_lmdb_env_free(fb_lmdb_env *e)
+{
+    fb_lmdb_env_close(e);
+    free(e->answer);
+    e->answer = NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of the store that is LMDB: opening with its version check, read sets, write sets. For
+ * one thread; errors are LMDB's and the system's numbers. */
+#ifndef FB_IO_LMDB_ENV_H
+#define FB_IO_LMDB_ENV_H
+
+#include <lmdb.h>
+
+#include "protocol/base/error.h"
+#include "protocol/base/types.h"
+
+#define FB_LMDB_FORMAT    1u
+#define FB_LMDB_SUM_BYTES 8u
+
+typedef struct fb_lmdb_env {
+    const char *directory; /* the owner's */
+    size_t map_bytes;      /* wanted by the owner, then what is in force */
+    size_t map_bytes_max;
+    MDB_env *env; /* NULL while closed */
+    MDB_dbi data;
+    MDB_txn *read_txn; /* reset between uses; NULL until the first one after a growth */
+    uint8_t *answer;   /* of the last read set */
+    size_t answer_cap;
+} fb_lmdb_env;
+
+/* directory, map_bytes and map_bytes_max are set. *error gets FB_ERR_VERSION_NEWER and `why` a
+ * sentence when that is the reason; otherwise the number says it. */
+int fb_lmdb_env_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error);
+
+/* Lets go of everything; may be opened again. */
+void fb_lmdb_env_close(fb_lmdb_env *e);
+void fb_lmdb_env_free(fb_lmdb_env *e);
+
+/* Answers a read set from one snapshot: *out is u64 `incarnation` and the values, borrowed until
+ * the next call. On an error *out is the incarnation alone. */
+int fb_lmdb_env_read(fb_lmdb_env *e, uint64_t incarnation, fb_span read_set, fb_span *out);
+
+/* Applies the write sets in order in one transaction, grows the map when it is full. Either all are
+ * durable when it returns 0, or the outcome is unknown. */
+int fb_lmdb_env_write(fb_lmdb_env *e, const fb_span *sets, size_t count);
+
+/* Bytes of the file in use, and keys present. */
+void fb_lmdb_env_size(fb_lmdb_env *e, uint64_t *used_bytes, uint64_t *entries);
+
+fb_error fb_lmdb_error(int rc);
+
+#endif

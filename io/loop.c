@@ -7,18 +7,9 @@
 #include "io/carrier_tcp.h"
 #include "io/clock.h"
 #include "io/entropy.h"
+#include "io/request_table.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/limits.h"
-
-#define REQUEST_BUCKETS 256u
-
-typedef struct open_request {
-    struct open_request *next;
-    uint64_t number;
-    fb_loop_reply reply;
-    void *user;
-    bool streams; /* a stop does not wait for it */
-} open_request;
 
 /* What came up during a step, to be done after its effects. */
 typedef struct deferred {
@@ -57,9 +48,7 @@ struct fb_loop {
     fb_error last_end;
     uint64_t deadline_ns; /* the timer is set for it */
 
-    uint64_t request_numbers;
-    uint32_t request_count;
-    open_request *requests[REQUEST_BUCKETS];
+    fb_request_table requests;
     dialling *dials;
 
     uv_timer_t deadline;
@@ -85,66 +74,33 @@ static void tell(fb_loop *loop, fb_loop_event event, const char *detail, size_t 
 
 /* Requests. */
 
-static open_request **request_at(fb_loop *loop, uint64_t number)
-{
-    open_request **at = &loop->requests[number % REQUEST_BUCKETS];
-    while (*at != NULL && (*at)->number != number) at = &(*at)->next;
-    return at;
-}
-
-static void request_remove(fb_loop *loop, open_request **at)
-{
-    open_request *gone = *at;
-    *at = gone->next;
-    free(gone);
-    loop->request_count--;
-}
-
-static void request_reply(fb_loop *loop, uint64_t number, fb_error error, bool more, fb_span answer)
-{
-    open_request **at = request_at(loop, number);
-    if (*at == NULL) return;
-    open_request request = **at;
-    if (!more) request_remove(loop, at);
-    request.reply(request.user, error, more, answer);
-}
-
 uint64_t fb_loop_request(fb_loop *loop, fb_verb verb, uint64_t principal, fb_span arguments,
                          fb_loop_reply reply, void *user)
 {
     if (!loop->started || loop->stopping) return 0;
-    open_request *request = calloc(1, sizeof *request);
-    if (request == NULL) return 0;
-    request->number = ++loop->request_numbers;
-    request->reply = reply;
-    request->user = user;
-    request->streams = verb == FB_VERB_RECORD_WATCH;
-    request->next = loop->requests[request->number % REQUEST_BUCKETS];
-    loop->requests[request->number % REQUEST_BUCKETS] = request;
-    loop->request_count++;
-    uint64_t number = request->number;
-    fb_event event = {.kind = FB_EV_REQUEST,
-                      .len = (uint32_t)arguments.len,
-                      .a = number,
-                      .b = (uint64_t)verb,
-                      .c = principal,
-                      .bytes = arguments.p};
-    loop_feed(loop, &event);
+    bool waits_long = verb == FB_VERB_RECORD_WATCH || verb == FB_VERB_SPACE_JOIN;
+    uint64_t number = fb_request_table_add(&loop->requests, reply, user, waits_long);
+    if (number != 0) {
+        loop_feed(loop, &(fb_event){.kind = FB_EV_REQUEST,
+                                    .len = (uint32_t)arguments.len,
+                                    .a = number,
+                                    .b = (uint64_t)verb,
+                                    .c = principal,
+                                    .bytes = arguments.p});
+    }
     return number;
 }
 
 void fb_loop_cancel(fb_loop *loop, uint64_t number)
 {
-    open_request **at = request_at(loop, number);
-    if (*at == NULL) return;
-    request_remove(loop, at);
+    if (!fb_request_table_remove(&loop->requests, number)) return;
     loop_feed(loop, &(fb_event){.kind = FB_EV_REQUEST_CANCEL, .a = number});
     loop_drained(loop);
 }
 
 void fb_loop_credit(fb_loop *loop, uint64_t number, uint64_t bytes)
 {
-    if (*request_at(loop, number) == NULL) return;
+    if (!fb_request_table_has(&loop->requests, number)) return;
     loop_feed(loop, &(fb_event){.kind = FB_EV_REQUEST_CREDIT, .a = number, .b = bytes});
 }
 
@@ -173,20 +129,11 @@ static void incarnation_later(fb_loop *loop)
     if (loop->restart_ms > FB_LOOP_RESTART_MAX_MS) loop->restart_ms = FB_LOOP_RESTART_MAX_MS;
 }
 
-/* The core has answered whatever was open when its last incarnation ended; should it owe one, the
- * caller gets it here rather than never. */
-static void requests_sweep(fb_loop *loop)
-{
-    for (uint32_t i = 0; i < REQUEST_BUCKETS; i++) {
-        while (loop->requests[i] != NULL) {
-            request_reply(loop, loop->requests[i]->number, FB_ERR_AGAIN, false, (fb_span){NULL, 0});
-        }
-    }
-}
-
 static void incarnation_start(fb_loop *loop)
 {
-    requests_sweep(loop);
+    /* The core has answered whatever was open when its last incarnation ended; should it owe one,
+     * the caller gets it here rather than never. */
+    fb_request_table_end(&loop->requests, FB_ERR_AGAIN);
     loop->incarnation = loop->beginning;
     loop->beginning = 0;
     loop->started = true;
@@ -261,7 +208,8 @@ static void effect_carry_out(fb_loop *loop, const fb_effect *effect)
         fb_lmdb_write(loop->store, effect->a, effect->b, bytes);
         break;
     case FB_FX_REPLY:
-        request_reply(loop, effect->a, (fb_error)effect->b, effect->c == 1, bytes);
+        fb_request_table_reply(&loop->requests, effect->a, (fb_error)effect->b, effect->c == 1,
+                               bytes);
         break;
     case FB_FX_NEED_START:
         incarnation_ended(loop, (fb_error)effect->b);
@@ -304,7 +252,8 @@ static size_t step_one(fb_loop *loop, fb_event event)
     if (!loop->started) {
         /* Until START nothing else is looked at; whoever asks is told to try again. */
         if (event.kind == FB_EV_REQUEST) {
-            request_reply(loop, event.a, FB_ERR_AGAIN, false, (fb_span){NULL, 0});
+            fb_request_table_reply(&loop->requests, event.a, FB_ERR_AGAIN, false,
+                                   (fb_span){NULL, 0});
         }
         return event.len;
     }
@@ -496,9 +445,6 @@ static void node_release(void *user, void *memory, size_t bytes)
 static void loop_free(fb_loop *loop)
 {
     fb_node_destroy(loop->node);
-    for (uint32_t i = 0; i < REQUEST_BUCKETS; i++) {
-        while (loop->requests[i] != NULL) request_remove(loop, &loop->requests[i]);
-    }
     while (loop->later != NULL) {
         deferred *next = loop->later->next;
         free(loop->later);
@@ -598,7 +544,7 @@ static void loop_end(fb_loop *loop)
     if (loop->closing) return;
     loop->closing = true;
     loop->started = false;
-    requests_sweep(loop);
+    fb_request_table_end(&loop->requests, FB_ERR_AGAIN);
     uv_timer_stop(&loop->restart);
     uv_timer_stop(&loop->deadline);
     if (loop->carrier != NULL) {
@@ -616,13 +562,7 @@ static void drain_over(uv_timer_t *timer)
 static void loop_drained(fb_loop *loop)
 {
     if (!loop->stopping || loop->closing || loop->stepping || loop->draining) return;
-    if (loop->started) {
-        for (uint32_t i = 0; i < REQUEST_BUCKETS; i++) {
-            for (open_request *r = loop->requests[i]; r != NULL; r = r->next) {
-                if (!r->streams) return;
-            }
-        }
-    }
+    if (loop->started && fb_request_table_pending(&loop->requests)) return;
     loop_end(loop);
 }
 
@@ -644,7 +584,7 @@ void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out)
         .incarnation = loop->incarnation,
         .starts = loop->starts,
         .links = loop->carrier != NULL ? fb_carrier_links(loop->carrier) : 0,
-        .requests = loop->request_count,
+        .requests = loop->requests.count,
         .node_bytes = fb_node_bytes(loop->node),
         .last_end = loop->last_end,
     };

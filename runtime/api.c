@@ -145,11 +145,6 @@ void fb_api_quiesce(fb_api *api)
         fb_api_listener *l = &api->listeners[i];
         if (l->daemon != NULL) MHD_quiesce_daemon(l->daemon);
     }
-    for (fb_exchange *x = api->exchanges; x != NULL; x = x->next) {
-        if (!x->streaming) continue;
-        x->stream_over = true;
-        fb_exchange_stream_more(x);
-    }
 }
 
 static void listener_closed(uv_handle_t *handle)

@@ -35,7 +35,7 @@ typedef struct fb_api_options {
 bool fb_api_open(const fb_api_options *options, fb_api **out, char *bound, size_t bound_len,
                  char *why, size_t why_len);
 
-/* No new connections; streams end; exchanges under way go on. */
+/* No new connections and requests; those under way go on, streams end with the loop. */
 void fb_api_quiesce(fb_api *api);
 
 /* Whoever still waits is told to try again; then everything is closed. `closed` is called from the

@@ -6,7 +6,6 @@ durable single-put commit of LMDB made in between; and what an idle node costs.
 usage: bench_nodes.py [WRITES]      FABERIO_BIN and FABERIO_BUILD say where the programs are."""
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,21 +24,13 @@ def percentile(values, hundredth):
     return sorted(values)[min(len(values) - 1, len(values) * hundredth // 100)]
 
 
-def connect(node):
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    directory = os.open(node.home, os.O_PATH)
-    s.connect(f"/proc/self/fd/{directory}/api.sock")
-    os.close(directory)
-    return s
-
-
 class Feed:
     """When each record was first named by the change feed of a node."""
 
     def __init__(self, node):
         self.seen = {}
         self.changed = threading.Condition()
-        self.stream = connect(node).makefile("rwb", buffering=0)
+        self.stream = node.connect().makefile("rwb", buffering=0)
         self.stream.write(b"GET /v1/spaces/bench/changes HTTP/1.1\r\nHost: x\r\n\r\n")
         while not self.stream.readline().startswith(b": watching"):
             pass
@@ -76,7 +67,7 @@ def write(connection, number):
 
 
 def latency(a, b, writes):
-    feed, connection = Feed(b), connect(a)
+    feed, connection = Feed(b), a.connect()
     raw = subprocess.Popen([f"{BUILD}/bench/bench_lmdb_commit", "--lines"], stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE, text=True, bufsize=1)
     visible, commit, acknowledged = [], [], []

@@ -127,32 +127,40 @@ class Node:
     def watch(self, space, *options):
         return Watch(self, space, options)
 
+    def connect(self):
+        return connect_unix(str(self.home / "api.sock"))
+
     def http(self, request):
         """One raw HTTP request over the socket; the whole answer."""
-        return talk(socket.AF_UNIX, str(self.home / "api.sock"), request)
+        return talk(self.connect(), request)
 
     def http_port(self, request):
         host, port = self.api.rsplit(":", 1)
-        return talk(socket.AF_INET, (host, int(port)), request)
+        return talk(socket.create_connection((host, int(port)), timeout=HANGS_S), request)
 
 
-def talk(family, address, request):
-    with socket.socket(family, socket.SOCK_STREAM) as s:
-        s.settimeout(HANGS_S)
-        if family == socket.AF_UNIX:
-            # A test's directory may have a longer name than a socket address can hold.
-            directory = os.open(os.path.dirname(address), os.O_PATH)
-            s.connect(f"/proc/self/fd/{directory}/{os.path.basename(address)}")
-            os.close(directory)
-        else:
-            s.connect(address)
+def connect_unix(path):
+    """A test's directory may have a longer name than a socket address can hold."""
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.settimeout(HANGS_S)
+    directory = os.open(os.path.dirname(path), os.O_PATH)
+    try:
+        s.connect(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
+    except OSError:
+        s.close()
+        raise
+    finally:
+        os.close(directory)
+    return s
+
+
+def talk(s, request):
+    with s:
         s.sendall(request.encode() if isinstance(request, str) else request)
         answer = b""
-        while True:
-            part = s.recv(65536)
-            if not part:
-                return answer.decode()
+        while part := s.recv(65536):
             answer += part
+    return answer.decode()
 
 
 class Watch:

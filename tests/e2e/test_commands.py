@@ -140,6 +140,35 @@ def test_long_home(net):
     assert node.json("status")["home"] == str(node.home)
 
 
+def test_homes_that_cannot_be(net):
+    node = net.node("file")
+    node.home.write_text("not a directory")
+    code, err = node.refused("init")
+    assert code == 1 and str(node.home) in err
+    node = net.node("file/below")
+    code, err = node.refused("init")
+    assert code == 1 and str(node.home.parent) in err
+    assert net.node("x" * 5000).refused("init")[0] == 2
+
+
+def test_files_that_are_not_what_they_should_be(net):
+    node = net.node("a")
+    node.init()
+    token = node.home / "api.token"
+    token.write_text("short\n")
+    code, err = node.refused("run", "--listen", "127.0.0.1:0")
+    assert code == 1 and str(token) in err
+    token.write_text("0" * 64)
+    token.chmod(0o644)
+    code, err = node.refused("run", "--listen", "127.0.0.1:0")
+    assert code == 1 and str(token) in err
+    token.unlink()
+    (node.home / "store" / "data.mdb").write_bytes(b"no database " * 4096)
+    code, err = node.refused("run", "--listen", "127.0.0.1:0")
+    assert code == 1 and str(node.home / "store") in err
+    assert not (node.home / "api.sock").exists()
+
+
 def test_two_nodes_do_not_share_a_port(net):
     a, b = net.node("a"), net.node("b")
     a.init()
@@ -277,10 +306,7 @@ def test_bytes_that_are_no_http(net):
     node.start()
     for garbage in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", os.urandom(4096),
                     b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 5000 + b"\r\n"):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
-            directory = os.open(node.home, os.O_PATH)
-            s.connect(f"/proc/self/fd/{directory}/api.sock")
-            os.close(directory)
+        with node.connect() as s:
             try:
                 s.sendall(garbage)
             except (BrokenPipeError, ConnectionResetError):

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that wait: change feeds and joins, their clients going away, the node being stopped."""
+import json
+import re
+import socket
+import subprocess
+
+from node import BIN, HANGS_S, Lines, eventually
+
+
+def gauge(node, name):
+    metrics = node.http("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    return int(re.search(rf"^faberio_{name} (\d+)$", metrics, re.MULTILINE).group(1))
+
+
+def alone(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    return node
+
+
+def put(node, number):
+    return node.json("record", "put", "team", "notes", "new", f"n={number}")["id"]
+
+
+def test_a_watcher_that_goes_is_forgotten(net):
+    node = alone(net)
+    watches = [node.watch("team") for _ in range(5)]
+    assert gauge(node, "requests") == 5
+    record = put(node, 1)
+    for watch in watches:
+        assert watch.next()["id"] == record
+        watch.close()
+    eventually(lambda: gauge(node, "requests"), lambda open_: open_ == 0)
+    put(node, 2)
+
+
+def test_streams_end_with_the_node(net):
+    node = alone(net)
+    watches = [node.watch("team") for _ in range(3)]
+    assert node.stop() == 0
+    for watch in watches:
+        assert watch.process.wait(timeout=HANGS_S) == 75
+        watch.close()
+
+
+def test_a_slow_reader_holds_nobody_up(net):
+    node = alone(net)
+    ids = [put(node, i) for i in range(3)]
+    with node.connect() as slow:
+        # The smallest buffer there is: what the reader does not take stays in the node.
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        slow.sendall(b"GET /v1/spaces/team/changes?since=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+        with node.watch("team", "--since", "0") as quick:
+            ids += [put(node, i) for i in range(100)]
+            quick.until(ids)
+        text = b""
+        while text.count(b"event: change") < len(ids) or not text.endswith(b"\n\n\r\n"):
+            part = slow.recv(65536)
+            assert part
+            text += part
+    body = b"".join(re.split(rb"\r\n[0-9a-f]+\r\n", text))
+    assert [n.decode() for n in re.findall(rb'"id":"([0-9a-f-]{36})"', body)] == ids
+
+
+def feed(node, query, header=""):
+    """(cursor, change) of each event."""
+    with node.connect() as s:
+        s.sendall(f"GET /v1/spaces/team/changes{query} HTTP/1.1\r\nHost: x\r\n"
+                  f"{header}\r\n".encode())
+        file = s.makefile("r")
+        for line in file:
+            if line.startswith("id: "):
+                cursor = line[4:].strip()
+            elif line.startswith("data: "):
+                yield cursor, json.loads(line[6:])
+
+
+def test_feed_resumes_by_last_event_id(net):
+    node = alone(net)
+    ids = [put(node, i) for i in range(4)]
+    events = feed(node, "?since=0")
+    cursors = [next(events)[0] for _ in ids]
+    events = feed(node, "", f"Last-Event-ID: {cursors[1]}\r\n")
+    assert [next(events)[1]["id"] for _ in ids[2:]] == ids[2:]
+
+
+def test_feed_refuses_what_is_no_cursor(net):
+    node = alone(net)
+    with node.connect() as s:
+        s.sendall(b"GET /v1/spaces/team/changes?since=x HTTP/1.1\r\nHost: x\r\n"
+                  b"Connection: close\r\n\r\n")
+        answer = s.makefile().read()
+    assert answer.startswith("HTTP/1.1 400") and "since" in answer
+
+
+def test_a_join_waits_for_the_inviter(net):
+    a, b = net.node("a"), net.node("b")
+    for node in (a, b):
+        node.init()
+        node.start()
+    a.json("space", "create", "team")
+    invite = a.json("space", "invite", "team")["invite"]
+    a.kill()
+    join = subprocess.Popen([BIN, "space", "join", invite, "--json", "--home", str(b.home)],
+                            stdout=subprocess.PIPE, text=True, env=net.env)
+    b.lines.until(lambda line: "event=dial_failed" in line)
+    assert join.poll() is None
+    a.start()
+    out, _ = join.communicate(timeout=HANGS_S)
+    assert join.returncode == 0 and json.loads(out)["status"] == "pending"
+
+
+def test_a_join_that_is_given_up_does_not_hold_the_node(net):
+    a, b = net.node("a"), net.node("b")
+    for node in (a, b):
+        node.init()
+        node.start()
+    a.json("space", "create", "team")
+    invite = a.json("space", "invite", "team")["invite"]
+    a.kill()
+    argv = [BIN, "space", "join", invite, "--home", str(b.home)]
+    join = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=net.env)
+    eventually(lambda: gauge(b, "requests"), lambda open_: open_ == 1)
+    join.kill()
+    join.wait(timeout=HANGS_S)
+    join.stderr.close()
+    eventually(lambda: gauge(b, "requests"), lambda open_: open_ == 0)
+    join = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=net.env)
+    said = Lines(join.stderr)
+    eventually(lambda: gauge(b, "requests"), lambda open_: open_ == 1)
+    assert b.stop() == 0
+    assert join.wait(timeout=HANGS_S) == 75
+    assert "try again" in said.next()
+    join.stderr.close()

@@ -21,25 +21,24 @@ static void require(bool condition)
     if (!condition) abort();
 }
 
+static fb_change changes[FB_BATCH_CHANGES_MAX];
+
 static void merge(const fb_batch *batch)
 {
     static uint8_t stored[FB_RECORD_BYTES_MAX_STORED], out[FB_RECORD_BYTES_MAX_STORED],
         scratch[FB_RECORD_BYTES_MAX_STORED];
     size_t len = 0;
     fb_merge_ops ops = {.covered = never};
-    fb_reader items = fb_reader_of(batch->items);
-    fb_span item;
-    for (uint32_t i = 0; fb_batch_next(&items, &item); i++) {
-        fb_change change;
-        require(fb_change_decode(item, &change) == FB_OK);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const fb_change *change = &changes[i];
         fb_dot dot = {{{1}}, batch->incarnation, batch->first_seq + i};
         uint8_t leaf[32];
-        fb_change_leaf(&change, dot, leaf);
-        if (change.form != FB_CHANGE_WHOLE || change.holes) continue;
+        fb_change_leaf(change, dot, leaf);
+        if (change->form != FB_CHANGE_WHOLE || change->holes) continue;
         fb_record record;
         fb_merged merged;
         require(fb_record_decode(fb_span_of(stored, len), &record) == FB_OK);
-        if (fb_record_merge(&record, &change, dot, &ops, out, scratch, sizeof out, &merged) !=
+        if (fb_record_merge(&record, change, dot, &ops, out, scratch, sizeof out, &merged) !=
             FB_OK) {
             continue;
         }
@@ -53,7 +52,7 @@ static void merge(const fb_batch *batch)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fb_batch batch;
-    if (fb_batch_decode(fb_span_of(data, size), &batch) == FB_OK) merge(&batch);
+    if (fb_batch_decode(fb_span_of(data, size), &batch, changes) == FB_OK) merge(&batch);
     /* The same bytes as what a damaged store might give. */
     fb_record record;
     if (fb_record_decode(fb_span_of(data, size), &record) == FB_OK) {

@@ -15,7 +15,6 @@ typedef struct apply_context {
     uint32_t fetch;
     uint32_t area;
     uint64_t serial;
-    fb_id signer;
     fb_span lives;
     uint32_t first_life; /* item of the first of them */
     uint8_t levels[FB_BATCH_CHANGES_MAX];
@@ -27,6 +26,7 @@ _Static_assert(sizeof(apply_context) <= FB_OP_CONTEXT_BYTES, "the context fits a
 /* A batch while it is judged. */
 typedef struct judged {
     const fb_batch *batch;
+    const fb_change *changes;
     uint32_t area;
     uint32_t space;
     bool own_area;
@@ -107,14 +107,10 @@ static bool collect_lives(const fb_node *node, const judged *j, fb_writer *w)
         /* The whole life may be behind us. */
         if (!add_life(w, false, j->signer, b->incarnation)) return false;
     }
-    fb_reader items = fb_reader_of(b->items);
-    fb_span item;
-    while (fb_batch_next(&items, &item)) {
-        fb_change change;
+    for (uint32_t i = 0; i < b->count; i++) {
         fb_change_field field;
-        if (fb_change_decode(item, &change) != FB_OK) return false;
-        if (!add_dots(node, w, j, change.replaced)) return false;
-        fb_change_walk walk = fb_change_walk_of(&change);
+        if (!add_dots(node, w, j, j->changes[i].replaced)) return false;
+        fb_change_walk walk = fb_change_walk_of(&j->changes[i]);
         while (fb_change_next(&walk, &field)) {
             if (!add_dots(node, w, j, field.replaced)) return false;
         }
@@ -226,32 +222,29 @@ static fb_status judge_chain(const fb_node *node, judged *j)
     return FB_OK;
 }
 
+static fb_dot dot_of(const judged *j, uint32_t at)
+{
+    return (fb_dot){j->signer, j->batch->incarnation, j->batch->first_seq + at};
+}
+
 static fb_status judge_author(fb_node *node, const judged *j)
 {
     if (!j->own_area) return fb_space_check_author(node, j->space, j->batch->author);
-    fb_reader items = fb_reader_of(j->batch->items);
-    fb_span item;
-    for (uint64_t seq = j->batch->first_seq; fb_batch_next(&items, &item); seq++) {
-        fb_change change;
-        FB_TRY(fb_change_decode(item, &change));
+    for (uint32_t i = 0; i < j->batch->count; i++) {
         fb_field_write fields[FB_RECORD_FIELDS_MAX];
         fb_own_change own;
-        fb_own_change_of(&change, j->batch->author, (fb_dot){j->signer, j->batch->incarnation, seq},
-                         (fb_span){NULL, 0}, fields, &own);
+        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), (fb_span){NULL, 0}, fields,
+                         &own);
         FB_TRY(fb_space_check_statement(node, j->space, &own));
     }
     return FB_OK;
 }
 
-static fb_status judge_values(const fb_batch *batch)
+static fb_status judge_values(const judged *j)
 {
-    fb_reader items = fb_reader_of(batch->items);
-    fb_span item;
-    while (fb_batch_next(&items, &item)) {
-        fb_change change;
+    for (uint32_t i = 0; i < j->batch->count; i++) {
         fb_change_field field;
-        FB_TRY(fb_change_decode(item, &change));
-        fb_change_walk walk = fb_change_walk_of(&change);
+        fb_change_walk walk = fb_change_walk_of(&j->changes[i]);
         while (fb_change_next(&walk, &field)) {
             if (field.op == FB_FIELD_SET) FB_TRY(fb_json_value_check(field.value));
         }
@@ -282,15 +275,16 @@ static fb_status judge(fb_node *node, judged *j)
     return FB_OK;
 }
 
-static void judged_of(const fb_node *node, const fb_batch *batch, uint32_t area, judged *j)
+static void judged_of(const fb_node *node, const fb_batch *batch, const fb_fetch *fetch, judged *j)
 {
-    const fb_area *a = fb_area_get(node, area);
+    const fb_area *a = fb_area_get(node, fetch->area);
     *j = (judged){.batch = batch,
-                  .area = area,
+                  .changes = node->database->changes,
+                  .area = fetch->area,
                   .space = a->space,
                   .own_area = a->kind == FB_AREA_SPACE,
-                  .signer = fb_node_id(node->options.provider, batch->author)};
-    fb_batch_hash(batch->header, j->hash);
+                  .signer = fetch->signer};
+    memcpy(j->hash, fetch->hash, sizeof j->hash);
 }
 
 /* The operation */
@@ -337,7 +331,6 @@ static fb_status start(fb_node *node, uint32_t fetch, const judged *j, size_t by
     c->fetch = fetch;
     c->area = j->area;
     c->serial = node->database->fetches[fetch].serial;
-    c->signer = j->signer;
     uint8_t lives[FB_LIVES_MAX * LIFE_BYTES];
     fb_writer w = fb_writer_of(lives, sizeof lives);
     bool ok = collect_lives(node, j, &w);
@@ -346,13 +339,9 @@ static fb_status start(fb_node *node, uint32_t fetch, const judged *j, size_t by
         ok = c->lives.p != NULL;
     }
     uint32_t next = 0;
-    fb_reader items = fb_reader_of(j->batch->items);
-    fb_span item;
-    for (uint32_t i = 0; ok && fb_batch_next(&items, &item); i++) {
-        fb_change change;
+    for (uint32_t i = 0; ok && i < j->batch->count; i++) {
         fb_reads reads;
-        ok = fb_change_decode(item, &change) == FB_OK &&
-             fb_stage_read(node, op, j->area, change.record, &next, &reads);
+        ok = fb_stage_read(node, op, j->area, j->changes[i].record, &next, &reads);
         if (!ok) break;
         c->record[i] = (uint16_t)reads.record;
         c->levels[i] = (uint8_t)reads.levels;
@@ -379,14 +368,17 @@ static fb_status start(fb_node *node, uint32_t fetch, const judged *j, size_t by
 
 bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
 {
-    const fb_fetch *fetch = &node->database->fetches[index];
+    struct fb_database *db = node->database;
+    fb_fetch *fetch = &db->fetches[index];
     fb_span bytes = fb_fetch_batch(node, index);
     const fb_area *area = fb_area_get(node, fetch->area);
     fb_batch batch;
-    *status = fb_batch_decode(bytes, &batch);
+    *status = fb_batch_decode(bytes, &batch, db->changes);
     if (*status != FB_OK) return false;
+    fetch->signer = fb_node_id(node->options.provider, batch.author);
+    fb_batch_hash(batch.header, fetch->hash);
     judged j;
-    judged_of(node, &batch, fetch->area, &j);
+    judged_of(node, &batch, fetch, &j);
     if (!fb_id_equal(batch.space, fb_space_id(node, area->space)) ||
         !fb_id_equal(batch.area, area->id)) {
         *status = FB_ERR_BATCH_MALFORMED;
@@ -395,7 +387,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     /* Nothing is folded yet, so a hole is what a relay withheld. */
     if (*status == FB_OK && batch.holes) *status = FB_ERR_UNSUPPORTED;
     if (*status == FB_OK || *status == FB_ERR_BATCH_FORK) {
-        fb_status verified = fb_batch_verify(&batch, j.signer, node->options.provider);
+        fb_status verified = fb_batch_verify(&batch, j.changes, j.signer, node->options.provider);
         if (verified != FB_OK) *status = verified;
     }
     if (*status == FB_ERR_BATCH_FORK && fb_id_equal(j.signer, node->self)) {
@@ -403,7 +395,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
         fb_log(node, FB_LOG_ERROR, "a batch of this node's own life was signed elsewhere",
                (fb_span){NULL, 0});
     }
-    if (*status == FB_OK) *status = judge_values(&batch);
+    if (*status == FB_OK) *status = judge_values(&j);
     if (*status == FB_OK) {
         size_t room, entries;
         estimate(node, &j, bytes.len, &room, &entries);
@@ -421,20 +413,15 @@ static fb_status stage_all(fb_node *node, fb_op *op, const apply_context *c, jud
     fb_stage *stage = &node->database->stage;
     fb_stage_clear(node);
     uint32_t place = fb_stage_area(node, j->area);
-    fb_reader items = fb_reader_of(j->batch->items);
-    fb_span item;
     void *user[2] = {j, node};
-    for (uint32_t i = 0; fb_batch_next(&items, &item); i++) {
-        fb_change change;
-        FB_TRY(fb_change_decode(item, &change));
+    for (uint32_t i = 0; i < j->batch->count; i++) {
         j->seq = j->batch->first_seq + i;
         const fb_reads reads = {op, c->record[i], c->levels[i]};
         fb_staged_change *out = &stage->changes[stage->change_count];
         out->own = false;
         out->seq = j->seq;
-        FB_TRY(fb_stage_change(node, &reads, place, &change,
-                               (fb_dot){j->signer, j->batch->incarnation, j->seq}, covered, user,
-                               out));
+        FB_TRY(
+            fb_stage_change(node, &reads, place, &j->changes[i], dot_of(j, i), covered, user, out));
         stage->change_count++;
     }
     return j->again ? FB_ERR_AGAIN : FB_OK;
@@ -504,15 +491,10 @@ static void advance_vector(fb_node *node, const judged *j)
 
 static void fold(fb_node *node, const judged *j, fb_span bytes)
 {
-    fb_reader items = fb_reader_of(j->batch->items);
-    fb_span item;
-    for (uint64_t seq = j->batch->first_seq; fb_batch_next(&items, &item); seq++) {
-        fb_change change;
-        FB_ASSERT(fb_change_decode(item, &change) == FB_OK);
+    for (uint32_t i = 0; i < j->batch->count; i++) {
         fb_field_write fields[FB_RECORD_FIELDS_MAX];
         fb_own_change own;
-        fb_own_change_of(&change, j->batch->author, (fb_dot){j->signer, j->batch->incarnation, seq},
-                         bytes, fields, &own);
+        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), bytes, fields, &own);
         fb_space_fold(node, j->space, &own);
     }
 }
@@ -577,12 +559,14 @@ static void apply_run(fb_node *node, fb_op *op)
     fb_span bytes = fb_fetch_batch(node, c->fetch);
     fb_batch batch;
     judged j;
-    FB_ASSERT(fb_batch_decode(bytes, &batch) == FB_OK);
-    judged_of(node, &batch, c->area, &j);
+    /* It was read before: the same bytes lie in the fetch. */
+    fb_status status = fb_batch_decode(bytes, &batch, node->database->changes);
+    FB_ASSERT(status == FB_OK);
+    judged_of(node, &batch, fetch, &j);
     j.op = op;
     j.c = c;
     size_t room = 0, entries = 0;
-    fb_status status = fb_op_status(op);
+    status = fb_op_status(op);
     if (status == FB_OK) status = execute(node, op, &j, bytes, &room, &entries);
     if (status == FB_OK) {
         commit(node, &j, fetch, bytes);

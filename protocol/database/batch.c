@@ -59,7 +59,7 @@ static fb_status decode_header(fb_span header, fb_batch *b)
     return FB_OK;
 }
 
-fb_status fb_batch_decode(fb_span bytes, fb_batch *out)
+fb_status fb_batch_decode(fb_span bytes, fb_batch *out, fb_change *changes)
 {
     if (bytes.len > FB_BATCH_BYTES_MAX) return FB_ERR_LIMIT;
     fb_batch b = {.holes = false};
@@ -72,21 +72,20 @@ fb_status fb_batch_decode(fb_span bytes, fb_batch *out)
     fb_status status = decode_header(header, &b);
     if (status != FB_OK) return status;
     b.items = fb_span_of(bytes.p + r.at, bytes.len - r.at);
-    fb_status changes = FB_OK;
+    fb_status later = FB_OK;
     for (uint32_t i = 0; i < b.count; i++) {
-        fb_change change;
         fb_span item = fb_read_span32(&r);
         if (r.failed) return FB_ERR_BATCH_MALFORMED;
-        status = fb_change_decode(item, &change);
+        status = fb_change_decode(item, &changes[i]);
         if (status == FB_ERR_BATCH_MALFORMED) return status;
         if (status != FB_OK) {
-            changes = status;
-        } else if (change.form == FB_CHANGE_LEAF || change.holes) {
+            later = status;
+        } else if (changes[i].form == FB_CHANGE_LEAF || changes[i].holes) {
             b.holes = true;
         }
     }
     if (!fb_reader_done(&r)) return FB_ERR_BATCH_MALFORMED;
-    if (changes != FB_OK) return changes;
+    if (later != FB_OK) return later;
     *out = b;
     return FB_OK;
 }
@@ -100,13 +99,6 @@ fb_epoch_entry fb_batch_epoch_at(const fb_batch *batch, uint32_t at)
     entry.incarnation = fb_read_u64(&r);
     entry.batch = fb_read_u64(&r);
     return entry;
-}
-
-bool fb_batch_next(fb_reader *items, fb_span *change)
-{
-    if (fb_reader_left(items) == 0) return false;
-    *change = fb_read_span32(items);
-    return !items->failed;
 }
 
 void fb_batch_hash(fb_span header, uint8_t out[32])
@@ -137,7 +129,8 @@ void fb_batch_root(uint8_t *leaves, uint32_t count, uint8_t out[32])
     memcpy(out, leaves, 32);
 }
 
-fb_status fb_batch_verify(const fb_batch *batch, fb_id signer, const fb_provider *provider)
+fb_status fb_batch_verify(const fb_batch *batch, const fb_change *changes, fb_id signer,
+                          const fb_provider *provider)
 {
     const fb_span parts[] = {fb_span_of(label, sizeof label), batch->header};
     fb_b64 signature;
@@ -146,14 +139,9 @@ fb_status fb_batch_verify(const fb_batch *batch, fb_id signer, const fb_provider
         return FB_ERR_BATCH_SIGNATURE;
     }
     uint8_t leaves[FB_BATCH_CHANGES_MAX * 32];
-    fb_reader items = fb_reader_of(batch->items);
     for (uint32_t i = 0; i < batch->count; i++) {
-        fb_span bytes;
-        fb_change change;
-        if (!fb_batch_next(&items, &bytes)) return FB_ERR_BATCH_ROOT;
-        if (fb_change_decode(bytes, &change) != FB_OK) return FB_ERR_BATCH_ROOT;
         fb_dot dot = {signer, batch->incarnation, batch->first_seq + i};
-        fb_change_leaf(&change, dot, leaves + (size_t)i * 32);
+        fb_change_leaf(&changes[i], dot, leaves + (size_t)i * 32);
     }
     uint8_t root[32];
     fb_batch_root(leaves, batch->count, root);

@@ -63,9 +63,10 @@ typedef struct fb_epoch_entry {
     uint64_t batch;
 } fb_epoch_entry;
 
-/* Reads a whole batch, every change included; nothing is verified. FB_ERR_BATCH_MALFORMED,
- * FB_ERR_UNSUPPORTED, FB_ERR_LIMIT. *out borrows from bytes and is set only on FB_OK. */
-fb_status fb_batch_decode(fb_span bytes, fb_batch *out);
+/* Reads a whole batch; nothing is verified. FB_ERR_BATCH_MALFORMED, FB_ERR_UNSUPPORTED,
+ * FB_ERR_LIMIT. changes has room for FB_BATCH_CHANGES_MAX. *out and the changes borrow from bytes;
+ * *out is set only on FB_OK. */
+fb_status fb_batch_decode(fb_span bytes, fb_batch *out, fb_change *changes);
 
 static inline uint64_t fb_batch_last_seq(const fb_batch *batch)
 {
@@ -74,17 +75,15 @@ static inline uint64_t fb_batch_last_seq(const fb_batch *batch)
 
 fb_epoch_entry fb_batch_epoch_at(const fb_batch *batch, uint32_t at);
 
-/* The next item of `items`; false at the end. */
-bool fb_batch_next(fb_reader *items, fb_span *change);
-
 void fb_batch_hash(fb_span header, uint8_t out[32]);
 
 /* Merkle root over count leaves of 32 bytes; the leaves are overwritten. */
 void fb_batch_root(uint8_t *leaves, uint32_t count, uint8_t out[32]);
 
-/* Signature, then root. signer: the node id of `author`, which the dots of the leaves carry.
- * FB_ERR_BATCH_SIGNATURE, FB_ERR_BATCH_ROOT. */
-fb_status fb_batch_verify(const fb_batch *batch, fb_id signer, const fb_provider *provider);
+/* Signature, then root. changes: those of the batch; signer: the node id of `author`, which the
+ * dots of the leaves carry. FB_ERR_BATCH_SIGNATURE, FB_ERR_BATCH_ROOT. */
+fb_status fb_batch_verify(const fb_batch *batch, const fb_change *changes, fb_id signer,
+                          const fb_provider *provider);
 
 /* Writes header (all members but `header`, `signature`, `items`, `holes` are read) and signature;
  * the caller appends the items. hash: of the header. FB_ERR_NO_SPACE, or what signing gives. */

@@ -5,7 +5,6 @@
  * call names such entries to one peer, each with the heads that we have of that node, and gets the
  * batches between in the order of the chain. An entry is in one call at a time. What a call leaves
  * wanting is asked of another member, after a pause that doubles while nothing comes of it. */
-#include "protocol/core/node_id.h"
 #include "protocol/database/state.h"
 
 #define BACK_OFF_MAX_NS (UINT64_C(300) * 1000000000)
@@ -402,15 +401,12 @@ fb_span fb_fetch_batch(const fb_node *node, uint32_t slot)
 static void park(fb_node *node, uint32_t slot)
 {
     const fb_fetch *fetch = &node->database->fetches[slot];
-    fb_batch batch;
-    if (fb_batch_decode(fb_fetch_batch(node, slot), &batch) != FB_OK) return;
-    fb_id signer = fb_node_id(node->options.provider, batch.author);
     fb_count(node, FB_COUNTER_BATCHES_PARKED, 1);
     for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
         fb_wanted *wanted = wanted_get(node, at - 1);
         uint32_t place = at - 1;
         at = wanted->next;
-        if (!fb_id_equal(wanted->node, signer)) continue;
+        if (!fb_id_equal(wanted->node, fetch->signer)) continue;
         wanted->parked = true;
         touch(node, place);
     }

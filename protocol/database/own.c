@@ -28,22 +28,19 @@ bool fb_database_read_statement(fb_node *node, uint32_t space, fb_span bytes,
 {
     fb_batch batch;
     fb_id id = fb_space_id(node, space);
-    if (fb_batch_decode(bytes, &batch) != FB_OK || batch.holes) return false;
+    fb_change *changes = node->database->changes;
+    if (fb_batch_decode(bytes, &batch, changes) != FB_OK || batch.holes) return false;
     if (!fb_id_equal(batch.space, id) ||
         !fb_id_equal(batch.area, fb_area_id(id, FB_AREA_SPACE, (fb_span){NULL, 0}))) {
         return false;
     }
     fb_id signer = fb_node_id(node->options.provider, batch.author);
-    if (fb_batch_verify(&batch, signer, node->options.provider) != FB_OK) return false;
-    fb_reader items = fb_reader_of(batch.items);
-    fb_span item;
-    for (uint64_t seq = batch.first_seq; fb_batch_next(&items, &item); seq++) {
-        fb_change change;
-        if (fb_change_decode(item, &change) != FB_OK) return false;
+    if (fb_batch_verify(&batch, changes, signer, node->options.provider) != FB_OK) return false;
+    for (uint32_t i = 0; i < batch.count; i++) {
         fb_field_write fields[FB_RECORD_FIELDS_MAX];
         fb_own_change own;
-        fb_own_change_of(&change, batch.author, (fb_dot){signer, batch.incarnation, seq}, bytes,
-                         fields, &own);
+        fb_dot dot = {signer, batch.incarnation, batch.first_seq + i};
+        fb_own_change_of(&changes[i], batch.author, dot, bytes, fields, &own);
         each(node, user, &own);
     }
     return true;

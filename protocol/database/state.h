@@ -161,7 +161,10 @@ typedef struct fb_fetch {
     uint8_t *piece;
     uint32_t piece_len;
     uint32_t piece_at;
-    uint32_t tries; /* of the batch at piece_at */
+    /* Of the batch at piece_at, while it is applied. */
+    uint32_t tries;
+    fb_id signer;
+    uint8_t hash[32];
 } fb_fetch;
 
 typedef struct fb_range {
@@ -292,7 +295,8 @@ struct fb_database {
     uint8_t *frame; /* of the control channel, and answers of calls */
 
     fb_stage stage;
-    size_t record_max; /* bytes of one stored record */
+    fb_change *changes; /* FB_BATCH_CHANGES_MAX, of the batch being looked at */
+    size_t record_max;  /* bytes of one stored record */
     size_t record_write_max;
     size_t batch_max;   /* bytes of a batch that is sealed here */
     size_t cost_max;    /* what applying it may put */

@@ -414,7 +414,8 @@ static fb_status stage_all(fb_node *node, fb_op *op, const apply_context *c, jud
     fb_stage_clear(node);
     uint32_t place = fb_stage_area(node, j->area);
     void *user[2] = {j, node};
-    for (uint32_t i = 0; i < j->batch->count; i++) {
+    uint32_t count = MUTANT(BATCH_TAIL_LOST, j->batch->count, 1u);
+    for (uint32_t i = 0; i < count; i++) {
         j->seq = j->batch->first_seq + i;
         const fb_reads reads = {op, c->record[i], c->levels[i]};
         fb_staged_change *out = &stage->changes[stage->change_count];

@@ -229,7 +229,7 @@ void fb_vector_ask(fb_node *node, uint32_t link, uint32_t area, fb_id id)
 void fb_database_differs(fb_node *node, uint32_t link)
 {
     fb_link_vectors *lv = link_of(node, link);
-    if (!lv->up) return;
+    if (!lv->up || MUTANT(DIFFERENCE_IGNORED, false, true)) return;
     lv->differs_ns = node->mono_ns;
     lv->summary = true;
     fb_link_has_output(node, link, FB_CHANNEL_CONTROL);

@@ -30,6 +30,7 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u64(w, wanted->incarnation);
     fb_write_u64(w, wanted->batch);
     fb_write_u32(w, wanted->link);
+    fb_write_u32(w, wanted->avoid);
     fb_write_u32(w, wanted->fetch);
     fb_write_u8(w, wanted->parked ? 1 : 0);
 }
@@ -64,7 +65,8 @@ static uint32_t wanted_add(fb_node *node, uint32_t area, fb_id peer)
     fb_wanted *wanted = &db->wanted[index];
     db->wanted_free = wanted->next;
     fb_digest_cell cell = wanted->cell;
-    *wanted = (fb_wanted){.used = true, .area = area, .node = peer, .link = FB_NONE};
+    *wanted =
+        (fb_wanted){.used = true, .area = area, .node = peer, .link = FB_NONE, .avoid = FB_NONE};
     wanted->cell = cell;
     wanted->next = fb_area_get(node, area)->wants;
     fb_area_get(node, area)->wants = index + 1;
@@ -111,7 +113,7 @@ bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uin
         wanted->link = link;
         /* News end a pause. */
         fb_area_get(node, area)->back_off_ns = 0;
-    } else if (wanted->link == FB_NONE) {
+    } else if (wanted->link == FB_NONE && link != wanted->avoid) {
         wanted->link = link;
     }
     touch(node, index);
@@ -199,9 +201,9 @@ static uint32_t choose_link(const fb_node *node, const fb_area *area, const fb_w
     uint32_t count = fb_link_capacity(node);
     for (uint32_t i = 1; i <= count; i++) {
         uint32_t link = (area->last_link + i) % count;
-        if (link_serves(node, link, area)) return link;
+        if (link != wanted->avoid && link_serves(node, link, area)) return link;
     }
-    return FB_NONE;
+    return link_serves(node, wanted->avoid, area) ? wanted->avoid : FB_NONE;
 }
 
 static void write_range(const fb_node *node, uint32_t area, const fb_wanted *wanted, fb_writer *w)
@@ -255,7 +257,7 @@ static bool begin_call(fb_node *node, uint32_t index, uint32_t link)
         uint32_t place = at - 1;
         at = wanted->next;
         if (wanted->fetch != 0 || wanted->parked) continue;
-        if (wanted->link != link && link_serves(node, wanted->link, area)) continue;
+        if (choose_link(node, area, wanted) != link) continue;
         write_range(node, index, wanted, &w);
         chosen[count++] = place;
     }
@@ -365,7 +367,10 @@ static void finish(fb_node *node, uint32_t slot)
         if (wanted->fetch == slot + 1) {
             wanted->fetch = 0;
             /* Another member may have what this one did not give. */
-            if (!fetch->progress) wanted->link = FB_NONE;
+            if (!fetch->progress || fetch->refused) {
+                wanted->link = FB_NONE;
+                wanted->avoid = fetch->link;
+            }
             touch(node, place);
         }
         left = left || (wanted->fetch == 0 && !wanted->parked);

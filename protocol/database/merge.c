@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The merge of one change into a record: one pass over two sorted lists of fields. */
+#include "protocol/base/mutant.h"
 #include "protocol/database/record.h"
 
 /* What the change does to one register. */
@@ -25,6 +26,8 @@ static bool is_replaced(const merging *m, const act *a, const uint8_t *entry)
 {
     if (!a->acts) return false;
     if (fb_dots_cover(a->replaced, entry)) return true;
+    if (MUTANT(DELETE_TAKES_UNSEEN, false, m->change->op == FB_CHANGE_DELETE)) return true;
+    if (MUTANT(WRITE_TAKES_UNSEEN, false, a->adds)) return true;
     /* DESIGN 3.1: within one incarnation a later change replaces its earlier ones, listed or not.
      */
     fb_dot dot = fb_dots_at((fb_dots){entry, 1}, 0);
@@ -47,7 +50,9 @@ static void write_pending(merging *m, fb_dots before, fb_dots replaced)
         if (order <= 0) a++;
         if (order >= 0) b++;
         if (memcmp(dot, m->dot_bytes, FB_DOT_BYTES) == 0) continue;
-        if (order > 0 && m->ops->covered(m->ops->user, dot)) continue;
+        if (order > 0 && MUTANT(REPLACED_DOT_FORGOTTEN, m->ops->covered(m->ops->user, dot), true)) {
+            continue;
+        }
         if (last != NULL && memcmp(last, dot, 24) == 0) {
             m->state.at -= FB_DOT_BYTES;
             count--;

@@ -354,7 +354,8 @@ static void answer_written(fb_node *node, const put_context *c)
         fb_write_u8(&w, stage->changes[i].created ? 1 : 0);
         fb_write_bytes(&w, stage->changes[i].etag, 16);
     }
-    finish(node, c, FB_OK, fb_w_building(node), fb_writer_span(&w));
+    uint64_t waits = MUTANT(ANSWERED_WHEN_EXECUTED, fb_w_building(node), fb_w_durable(node));
+    finish(node, c, FB_OK, waits, fb_writer_span(&w));
 }
 
 /* Once more, with more room or a longer path. */

@@ -84,7 +84,7 @@ static bool walk(fb_node *node, uint32_t slot, uint64_t incarnation, uint64_t up
     while (incarnation != 0) {
         uint64_t have;
         if (has(range, incarnation, &have)) {
-            if (have < upto) push(serve, incarnation, have + 1, upto);
+            if (have < upto) push(serve, incarnation, have + MUTANT(FETCH_SKIPS_ONE, 1u, 2u), upto);
             return true;
         }
         uint32_t entry = fb_vector_find(node, serve->area, range->node, incarnation);

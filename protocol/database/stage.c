@@ -248,7 +248,9 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
     fb_merged merged;
     FB_TRY(fb_record_merge(&record, change, dot, &ops, stage->merged, stage->scratch,
                            db->record_max, &merged));
-    FB_TRY(set_fingerprint(node, reads, staged, change->record, merged.fingerprint));
+    if (MUTANT(DELETE_LEAVES_TREE, true, change->op != FB_CHANGE_DELETE)) {
+        FB_TRY(set_fingerprint(node, reads, staged, change->record, merged.fingerprint));
+    }
     uint8_t key[FB_RECORD_KEY_BYTES];
     fb_stage_put(node, fb_key_record(key, local, change->record), merged.stored);
     if (stage->overflow) return FB_ERR_LIMIT;

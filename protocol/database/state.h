@@ -140,6 +140,7 @@ typedef struct fb_wanted {
     uint64_t incarnation;
     uint64_t batch; /* up to this one */
     uint32_t link;  /* who said that it has it, FB_NONE when nobody does now */
+    uint32_t avoid; /* who was asked last and gave nothing */
     uint32_t fetch; /* the call that asks for it, plus one */
     fb_digest_cell cell;
 } fb_wanted;

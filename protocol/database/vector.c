@@ -237,7 +237,8 @@ void fb_vectors_durable(fb_node *node)
             bool living = fb_area_get(node, v->area)->own == n->entry + 1;
             if (v->closed && !living) fb_vector_remove(node, n->entry);
         } else {
-            v->durable_batch = n->batch;
+            v->durable_batch =
+                MUTANT(VECTOR_STANDS_STILL, n->batch, fb_max_u64(1, v->durable_batch));
             v->durable_seq = n->seq;
         }
         touch(node, n->entry);

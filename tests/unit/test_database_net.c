@@ -547,14 +547,177 @@ static void readers_write_nothing(void **state)
     test_net_free(net);
 }
 
+static uint32_t count_stored(test_net *net, uint32_t i, uint8_t tag)
+{
+    uint32_t count = 0;
+    fb_span key, value;
+    for (size_t at = 0; test_net_stored(net, i, at, &key, &value); at++) count += key.p[0] == tag;
+    return count;
+}
+
+static void delete_ok(test_net *net, uint32_t i, fb_id space, uint32_t record)
+{
+    static const uint8_t zero[16];
+    uint8_t bytes[256];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_collection(&w, space, "notes");
+    fb_write_id(&w, record_id(record));
+    fb_write_u8(&w, 0);
+    fb_write_bytes(&w, zero, 16);
+    assert_int_equal(ask(net, i, FB_VERB_RECORD_DELETE, &w)->status, FB_OK);
+}
+
+static void long_values_come_and_go(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    static char big[1502];
+    memset(big, '7', sizeof big - 1);
+    for (uint32_t n = 1; n <= 12; n++) put_ok(net, n % 2, space, 1 + n / 2, "t", big);
+    test_net_run(net, SECOND);
+    check_value(net, 0, space, 6, "t", big);
+    check_value(net, 1, space, 6, "t", big);
+    assert_int_equal(count_stored(net, 0, FB_TAG_FIELD), 7);
+    assert_int_equal(count_stored(net, 1, FB_TAG_FIELD), 7);
+    put_ok(net, 0, space, 1, "t", "1");
+    for (uint32_t n = 2; n <= 7; n++) delete_ok(net, n % 2, space, n);
+    test_net_run(net, SECOND);
+    assert_int_equal(count_stored(net, 0, FB_TAG_FIELD), 0);
+    assert_int_equal(count_stored(net, 1, FB_TAG_FIELD), 0);
+    check_equal(net, 2, notes_of(space));
+    /* Longer than a batch of these nodes. */
+    static char huge[9001];
+    memset(huge, '7', sizeof huge - 1);
+    put_args a = {space, "notes", 1, 2, 0, NULL, "t", huge};
+    assert_int_equal(put(net, 0, a)->status, FB_ERR_LIMIT);
+    check_value(net, 0, space, 1, "t", "1");
+    test_net_free(net);
+}
+
+static void a_full_table_refuses_an_area(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = create_space(net, 0);
+    uint32_t refused = 0;
+    for (uint32_t n = 0; n < 12; n++) {
+        char name[3] = {'c', (char)('a' + n), 0};
+        put_args a = {space, name, 1, 2, 0, NULL, "t", "1"};
+        fb_status status = put(net, 0, a)->status;
+        if (status != FB_OK) {
+            assert_int_equal(status, FB_ERR_LIMIT);
+            refused++;
+        }
+    }
+    assert_int_equal(refused, 12 - 7); /* the space's own area has a place too */
+    test_net_free(net);
+}
+
+/* What a relay changed is refused, counted and asked for again; the author's own copy heals it. */
+static void changed_batches_are_refused(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(3, NULL);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    join(net, 2, 0, space, FB_ROLE_WRITER);
+    put_ok(net, 2, space, 1, "t", "1");
+    test_net_run(net, 10 * SECOND);
+    for (uint32_t i = 0; i < 2; i++) {
+        test_net_cut(net, 0, 1, true);
+        test_net_cut(net, 1, 2, true);
+        put_ok(net, 2, space, 2 + i, "t", "1");
+        test_net_run(net, SECOND);
+        /* Node 0 has it and would give it on; a byte near the end of its copy changes. */
+        fb_span key, value, found_key = {NULL, 0};
+        uint8_t copy_key[64], copy[4096];
+        size_t len = 0;
+        for (size_t at = 0; test_net_stored(net, 0, at, &key, &value); at++) {
+            fb_id author = fb_node_self(test_net_node(net, 2));
+            if (key.p[0] != FB_TAG_BATCH || memcmp(key.p + 5, author.b, 16) != 0) continue;
+            memcpy(copy_key, key.p, key.len);
+            found_key = fb_span_of(copy_key, key.len);
+            memcpy(copy, value.p, value.len);
+            len = value.len;
+        }
+        assert_true(found_key.len != 0);
+        copy[i == 0 ? len - 1 : 40] ^= 1;
+        test_net_store_put(net, 0, found_key, fb_span_of(copy, len));
+        test_net_clear_facts(net);
+        test_net_cut(net, 0, 1, false);
+        test_net_run(net, 40 * SECOND);
+        fb_span v;
+        assert_true(test_net_facts(net, 1, FB_FACT_BATCH_REFUSED) > 0);
+        assert_int_equal(field_of(net, 1, space, 2 + i, "t", &v), 0);
+        test_net_cut(net, 1, 2, false);
+        test_net_run(net, 400 * SECOND);
+        check_value(net, 1, space, 2 + i, "t", "1");
+        check_equal(net, 3, notes_of(space));
+    }
+    test_net_free(net);
+}
+
+static void a_failed_write_set_is_no_gap(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    for (uint32_t k = 0; k < 12; k++) {
+        put_ok(net, k % 2, space, 1 + k % 3, "t", "1");
+        test_net_fail_write(net, k % 2);
+        put_args a = {space, "notes", 1 + k % 3, 2, 0, NULL, "u", "2"};
+        static uint8_t bytes[512];
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        write_put(&w, &a);
+        uint64_t asked = test_net_ask(net, k % 2, FB_VERB_RECORD_PUT, 0, fb_writer_span(&w));
+        assert_true(test_net_reply(net, asked)->done);
+        assert_int_equal(test_net_reply(net, asked)->status, FB_ERR_AGAIN);
+        test_net_run(net, 40 * SECOND);
+    }
+    test_net_run(net, 40 * SECOND);
+    fb_span v;
+    assert_int_equal(field_of(net, 0, space, 1, "u", &v), 0);
+    check_equal(net, 2, notes_of(space));
+    test_net_free(net);
+}
+
+/* Whole frames from a carrier that authenticates peers itself carry the same. */
+static void carriers_replicate_too(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    test_net_cut(net, 0, 1, true);
+    for (uint32_t k = 0; k < 30; k++) put_ok(net, k % 2, space, 1 + k % 7, "t", "1");
+    test_net_carrier(net, 0, 1, space);
+    test_net_run(net, 60 * SECOND);
+    check_equal(net, 2, notes_of(space));
+    put_ok(net, 0, space, 1, "u", "2");
+    check_value(net, 1, space, 1, "u", "2");
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_node_writes_and_reads),   cmocka_unit_test(deleted_records_are_gone),
-        cmocka_unit_test(lists_go_through_everything), cmocka_unit_test(batches_are_all_or_none),
-        cmocka_unit_test(watches_see_what_is_durable), cmocka_unit_test(two_nodes_replicate),
-        cmocka_unit_test(lives_are_chained),           cmocka_unit_test(many_writes_converge),
+        cmocka_unit_test(one_node_writes_and_reads),
+        cmocka_unit_test(deleted_records_are_gone),
+        cmocka_unit_test(lists_go_through_everything),
+        cmocka_unit_test(batches_are_all_or_none),
+        cmocka_unit_test(watches_see_what_is_durable),
+        cmocka_unit_test(two_nodes_replicate),
+        cmocka_unit_test(lives_are_chained),
+        cmocka_unit_test(many_writes_converge),
         cmocka_unit_test(readers_write_nothing),
+        cmocka_unit_test(long_values_come_and_go),
+        cmocka_unit_test(a_full_table_refuses_an_area),
+        cmocka_unit_test(changed_batches_are_refused),
+        cmocka_unit_test(a_failed_write_set_is_no_gap),
+        cmocka_unit_test(carriers_replicate_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@ fb_sim_config fb_sim_config_default(void)
         .checks = true,
         .carriers_of_16 = 4,
         .sizes = fb_options_small().sizes,
+        .timing = fb_options_small().timing,
         .store_items = 1u << 15,
         .blob_bytes = UINT64_C(96) << 20,
         .blob_buckets = 1u << 16,

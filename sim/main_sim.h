@@ -9,7 +9,7 @@
 /* argv[0] is the program, argv[1] the verb. Returns the exit code of the contract. */
 int fb_sim_main(int argc, char **argv);
 
-/* `bench`, in bench.c. */
+/* `bench`, in bench_main.c. */
 int fb_sim_bench_main(int argc, char **argv);
 /* `faults`, `checks`, `mutants`, `limits`, in catalogues.c. */
 int fb_sim_catalogue_main(const char *verb, int argc, char **argv);

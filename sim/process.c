@@ -38,6 +38,7 @@ static fb_options options_of(fb_sim_world *world, fb_sim_node *node)
     options.identity_key = FB_SIM_KEY_IDENTITY;
     options.link_key = FB_SIM_KEY_LINK;
     options.sizes = world->config.sizes;
+    options.timing = world->config.timing;
     options.observe = true;
     options.digest_every_step = !world->config.fast;
     return options;

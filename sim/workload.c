@@ -5,6 +5,7 @@
 
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
+#include "sim/bench.h"
 #include "sim/checks.h"
 #include "sim/director.h"
 #include "sim/timeline.h"
@@ -193,6 +194,10 @@ static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bit
 
 void fb_sim_at_work(fb_sim_world *world, uint32_t index, uint32_t client, uint32_t stamp)
 {
+    if (world->bench != NULL) {
+        fb_sim_bench_work(world, index);
+        return;
+    }
     fb_sim_workload *work = world->workload;
     fb_sim_client *c = client_of(world, index, client);
     const fb_sim_node *node = &world->nodes[index];
@@ -230,6 +235,10 @@ void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)
 {
     fb_sim_checks_reply(world, node, reply);
     if (world->stop || fb_sim_director_reply(world, node, reply)) return;
+    if (world->bench != NULL) {
+        fb_sim_bench_replied(world, reply);
+        return;
+    }
     for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
         fb_sim_client *c = client_of(world, node, i);
         if (c->request != reply->a || reply->c != 0) continue;

@@ -78,6 +78,7 @@ struct fb_sim_config {
     uint64_t only; /* faults that are on in every round, as a bit set; 0: the swarm draws */
     uint32_t carriers_of_16; /* share of pairs that an external carrier joins */
     fb_sizes sizes;
+    fb_timing timing;
     uint32_t store_items;
     uint64_t blob_bytes;
     uint32_t blob_buckets;
@@ -135,6 +136,7 @@ struct fb_sim_world {
     struct fb_sim_director *director;
     struct fb_sim_workload *workload;
     struct fb_sim_timeline *timeline;
+    struct fb_sim_bench *bench; /* NULL but in a benchmark */
 
     fb_arena arena; /* of everything above */
     void *memory;

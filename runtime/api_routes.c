@@ -5,6 +5,12 @@
 #define COLLECTION SPACE "/collections/*"
 #define RECORD     COLLECTION "/records/*"
 
+/* What the contract names and this version does not have: refused, not guessed. */
+static void not_built(fb_exchange *x)
+{
+    fb_exchange_fail(x, FB_ERR_UNSUPPORTED, NULL);
+}
+
 const fb_route fb_routes[] = {
     {"GET", "/livez", fb_get_livez, false, true},
     {"GET", "/readyz", fb_get_readyz, false, false},
@@ -32,5 +38,11 @@ const fb_route fb_routes[] = {
     {"GET", COLLECTION "/records", fb_get_records, true, false},
     {"POST", COLLECTION "/records:batch", fb_post_batch, true, false},
     {"GET", SPACE "/changes", fb_get_changes, true, false},
+
+    {"GET", SPACE "/policies", not_built, false, false},
+    {"POST", SPACE "/policies", not_built, false, false},
+    {"GET", SPACE "/conflicts", not_built, true, false},
+    {"POST", SPACE "/conflicts/*", not_built, true, false},
+    {"GET", "/v1/doctor", not_built, false, false},
     {0},
 };

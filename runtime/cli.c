@@ -77,6 +77,16 @@ bool fb_cli_duration(const char *text, unsigned long long *seconds)
     return true;
 }
 
+static const char *flag(const void *user, const char *name)
+{
+    return fb_cli_option(user, name);
+}
+
+bool fb_cli_settings(const fb_cli *cli, fb_settings *out, char *why, size_t why_len)
+{
+    return fb_settings_load(out, flag, cli, why, why_len);
+}
+
 /* Does the blank-separated list hold the option; with "=" behind it? */
 static bool listed(const char *list, const char *name, size_t len, bool *has_value)
 {

@@ -57,6 +57,10 @@ bool fb_cli_number(const char *text, unsigned long long max, unsigned long long 
 /* Seconds from "90", "90s", "15m", "2h" or "7d". */
 bool fb_cli_duration(const char *text, unsigned long long *seconds);
 
+/* Loads the settings again with the flags that were given: at start, and on SIGHUP. False with a
+ * sentence in why; then *out is not to be used. */
+bool fb_cli_settings(const fb_cli *cli, fb_settings *out, char *why, size_t why_len);
+
 /* Parses what follows the command's name. False after it said why. */
 bool fb_cli_parse(fb_cli *cli, const fb_command *command, int argc, char **argv);
 

@@ -173,21 +173,6 @@ static void stop(running_node *d)
     fb_loop_stop(d->loop, loop_stopped, d);
 }
 
-static void signalled(uv_signal_t *handle, int number)
-{
-    running_node *d = handle->data;
-    if (number == SIGHUP) {
-        fb_daemon_log_begin(&d->log, FB_LOG_INFO, "reload");
-        fb_daemon_log_text(&d->log, "detail", fb_span_text("settings apply at the next start"));
-        fb_daemon_log_end(&d->log);
-        return;
-    }
-    /* A second one does not wait. Everything acknowledged is on disk at any moment. */
-    if (d->stopping) _exit(128 + number);
-    d->last_signal = number;
-    stop(d);
-}
-
 /* Where others may dial this node unless the setting says so: the listener's address, if that is
  * one. */
 static void advertise(running_node *d)
@@ -204,6 +189,42 @@ static void advertise(running_node *d)
     bool wild = at.any.sa_family == AF_INET ? at.v4.sin_addr.s_addr == INADDR_ANY
                                             : memcmp(&at.v6.sin6_addr, &any, sizeof any) == 0;
     if (!wild) snprintf(d->node.advertise, sizeof d->node.advertise, "%s", d->node.listen);
+}
+
+/* What can change while the node runs: the log's format, and what invites name. */
+static void reload(running_node *d)
+{
+    char why[1024];
+    static fb_settings fresh;
+    bool loaded = fb_cli_settings(d->cli, &fresh, why, sizeof why);
+    const char *format = fb_settings_get(&fresh, FB_SET_LOG_FORMAT);
+    if (loaded && strcmp(format, "text") != 0 && strcmp(format, "json") != 0) {
+        snprintf(why, sizeof why, "log-format: text or json is expected, not %s", format);
+        loaded = false;
+    }
+    if (!loaded) {
+        fb_daemon_log_begin(&d->log, FB_LOG_ERROR, "reload_failed");
+        fb_daemon_log_text(&d->log, "detail", fb_span_text(why));
+    } else {
+        d->cli->settings = fresh;
+        d->log.json = strcmp(format, "json") == 0;
+        advertise(d);
+        fb_daemon_log_begin(&d->log, FB_LOG_INFO, "reload");
+    }
+    fb_daemon_log_end(&d->log);
+}
+
+static void signalled(uv_signal_t *handle, int number)
+{
+    running_node *d = handle->data;
+    if (number == SIGHUP) {
+        reload(d);
+        return;
+    }
+    /* A second one does not wait. Everything acknowledged is on disk at any moment. */
+    if (d->stopping) _exit(128 + number);
+    d->last_signal = number;
+    stop(d);
 }
 
 static bool open_loop(running_node *d, char *why, size_t why_len)

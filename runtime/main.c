@@ -154,11 +154,6 @@ static int help(int argc, char **argv)
     return FB_EXIT_OK;
 }
 
-static const char *flag(const void *user, const char *name)
-{
-    return fb_cli_option(user, name);
-}
-
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -187,7 +182,7 @@ int main(int argc, char **argv)
     static fb_cli cli;
     char why[1024];
     if (!fb_cli_parse(&cli, command, argc - words, argv + words)) return FB_EXIT_USAGE;
-    if (!fb_settings_load(&cli.settings, flag, &cli, why, sizeof why)) {
+    if (!fb_cli_settings(&cli, &cli.settings, why, sizeof why)) {
         return fb_cli_fail(FB_EXIT_USAGE, "%s", why);
     }
     return command->run(&cli);

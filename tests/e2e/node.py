@@ -29,6 +29,7 @@ class Lines:
 
     def __init__(self, stream):
         self.seen = []
+        self._stream = stream
         self._queue = queue.Queue()
         self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
         self._thread.start()
@@ -39,6 +40,11 @@ class Lines:
             self.seen.append(line)
             self._queue.put(line)
         self._queue.put(None)
+
+    def close(self):
+        """After the writer ended: the last lines are read first."""
+        self._thread.join(timeout=HANGS_S)
+        self._stream.close()
 
     def next(self):
         try:
@@ -118,7 +124,7 @@ class Node:
         process, self.process = self.process, None
         process.send_signal(with_signal)
         code = process.wait(timeout=HANGS_S)
-        process.stdout.close()
+        self.lines.close()
         return code
 
     def kill(self):
@@ -186,8 +192,8 @@ class Watch:
     def close(self):
         self.process.kill()
         self.process.wait(timeout=HANGS_S)
-        self.process.stdout.close()
-        self.process.stderr.close()
+        self.lines.close()
+        self.errors.close()
 
     def __enter__(self):
         return self

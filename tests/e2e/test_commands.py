@@ -133,6 +133,24 @@ def test_json_log(net):
     assert all(e["time_ms"] > 0 and e["level"] == "info" for e in events)
 
 
+def test_reload(net):
+    node = net.node("a")
+    node.init()
+    config = net.directory / "faberio.conf"
+    config.write_text("log-format = text\n")
+    node.start("--config", str(config))
+    config.write_text("log-format = json\nadvertise = node.example:7700\n")
+    node.process.send_signal(signal.SIGHUP)
+    assert json.loads(node.lines.until(lambda line: "reload" in line))["event"] == "reload"
+    node.json("space", "create", "team")
+    assert node.call("space", "invite", "team")
+    config.write_text("log-format = json\nnonsense = 1\n")
+    node.process.send_signal(signal.SIGHUP)
+    failed = json.loads(node.lines.until(lambda line: "reload_failed" in line))
+    assert f"{config}:2" in failed["detail"] and failed["level"] == "error"
+    assert node.json("status")["state"] == "running"
+
+
 def test_long_home(net):
     node = net.node("d" * 100 + "/" + "e" * 100)
     node.init()
@@ -279,6 +297,7 @@ def test_errors_are_problems(net):
     cases = [
         (get("/nothing"), 404, "not_found"),
         ("DELETE /v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 405, "method"),
+        (get("/v1/doctor"), 501, "unsupported"),
         (get("/v1/spaces/%zz/members"), 400, "request_malformed"),
         (get("/v1/spaces/%00/members"), 400, "request_malformed"),
         (get("/v1/status", "Origin: http://evil.example"), 403, "not_authorised"),

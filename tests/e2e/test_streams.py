@@ -134,4 +134,4 @@ def test_a_join_that_is_given_up_does_not_hold_the_node(net):
     assert b.stop() == 0
     assert join.wait(timeout=HANGS_S) == 75
     assert "try again" in said.next()
-    join.stderr.close()
+    said.close()

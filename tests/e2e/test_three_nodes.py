@@ -331,3 +331,55 @@ def test_http_records(net):
     assert ask("DELETE", record)[0] == 200
     assert ask("DELETE", record)[0] == 404
     assert ask("GET", record)[0] == 404
+
+
+def test_http_batches_are_all_or_none(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+
+    def post(changes):
+        text = json.dumps({"changes": changes})
+        answer = node.http(f"POST /v1/spaces/team/collections/{COLLECTION}/records:batch HTTP/1.1"
+                           f"\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(text)}\r\n"
+                           f"\r\n{text}")
+        head, _, rest = answer.partition("\r\n\r\n")
+        return int(head.split()[1]), json.loads(rest)
+
+    status, done = post([{"id": "new", "fields": {"n": i}} for i in range(5)])
+    assert status == 200, done
+    ids = [c["id"] for c in done["changes"]]
+    assert len(set(ids)) == 5 and all(c["created"] for c in done["changes"])
+    rows = node.rows("record", "list", "team", COLLECTION)
+    assert {r["id"]: (r["etag"], r["fields"]) for r in rows} == {
+        c["id"]: (c["etag"], {"n": i}) for i, c in enumerate(done["changes"])}
+
+    before = listing(node)
+    gone = "01900000-0000-7000-8000-000000000000"
+    for wrong, code in (([{"id": ids[0], "fields": {"n": 9}}, {"id": gone, "delete": True}], 404),
+                        ([{"id": ids[0], "fields": {"n": 9}}, {"id": "x", "fields": {}}], 400),
+                        ([{"id": ids[0], "fields": {"n": 9}}, {"id": ids[1]}], 400),
+                        ([{"id": ids[0], "fields": {"n": 9}, "delete": True}], 400), ([], 400)):
+        status, problem = post(wrong)
+        assert status == code, (wrong, problem)
+        assert listing(node) == before
+    status, done = post([{"id": ids[0], "delete": True}, {"id": ids[1], "fields": {"m": 1}}])
+    assert status == 200, done
+    fields = {r["id"]: r["fields"] for r in node.rows("record", "list", "team", COLLECTION)}
+    assert ids[0] not in fields and fields[ids[1]] == {"n": 1, "m": 1}
+
+
+def test_large_values_replicate(team):
+    a, b, _ = team.nodes
+    ids = []
+    for size in (1000, 20000, 40000, 49000):
+        ids.append(put(a, f'text="{"x" * size}"')["id"])
+    many = put(a, *[f"field{i}={i}" for i in range(200)])
+    ids.append(many["id"])
+    final = {r["id"]: r for r in team.converged(ids)}
+    assert final[many["id"]] == many
+    assert sorted(len(r["fields"].get("text", "")) for r in final.values()) == [
+        0, 1000, 20000, 40000, 49000]
+    code, err = b.refused("record", "put", "team", COLLECTION, "new", f'text="{"x" * 60000}"')
+    assert code == 1 and "field text" in err

@@ -136,7 +136,7 @@ static inline const uint8_t *scan_utf8(scan *s, const uint8_t *p, unsigned kind)
 }
 
 /* p is after the opening quote; the result is after the closing one. */
-static const uint8_t *scan_string(scan *s, const uint8_t *p, bool *escaped)
+static inline const uint8_t *scan_string(scan *s, const uint8_t *p, bool *escaped)
 {
     const uint8_t *end = s->end;
     *escaped = false;
@@ -250,20 +250,21 @@ static inline const uint8_t *scan_next(scan *s, const uint8_t *p)
     return p < s->end ? p : scan_stop(s, p, FB_JSON_END);
 }
 
-/* The watched member of that name, or NULL. Members mostly come in the order of the list, so the
- * search starts behind the one before. */
-static fb_json_watch *watched_by(fb_json_watch *watch, size_t watched, size_t *next, fb_span name,
-                                 bool escaped)
+/* Names are short: compared without a call. */
+static inline bool same_name(fb_span a, fb_span b)
 {
-    size_t at = *next;
-    for (size_t i = 0; i < watched; i++, at++) {
-        if (at >= watched) at = 0;
-        if (escaped ? fb_json_name_is(name, watch[at].name) : fb_span_equal(name, watch[at].name)) {
-            *next = at + 1;
-            return &watch[at];
+    if (a.len != b.len) return false;
+    if (a.len < 8) {
+        for (size_t i = 0; i < a.len; i++) {
+            if (a.p[i] != b.p[i]) return false;
         }
+        return true;
     }
-    return NULL;
+    /* The last word overlaps the one before. */
+    for (size_t i = 0; i + 8 < a.len; i += 8) {
+        if (fb_word_load(a.p + i) != fb_word_load(b.p + i)) return false;
+    }
+    return fb_word_load(a.p + a.len - 8) == fb_word_load(b.p + b.len - 8);
 }
 
 typedef struct walk {
@@ -280,6 +281,27 @@ typedef struct walk {
     fb_json_watch *member; /* the watched member of the outermost object that is being read */
     fb_json_names names;
 } walk;
+
+/* The watched member of that name, or NULL. */
+static fb_json_watch *watched_by(const walk *w, fb_span name, bool escaped)
+{
+    for (size_t i = 0; i < w->watched; i++) {
+        fb_span wanted = w->watch[i].name;
+        if (escaped ? fb_json_name_is(name, wanted) : same_name(name, wanted)) return &w->watch[i];
+    }
+    return NULL;
+}
+
+/* Members mostly come in the order of the list: the one behind the last, spelled plainly, is known
+ * without a scan. NULL if it is another. */
+static inline fb_json_watch *watched_next(const walk *w, const uint8_t *start)
+{
+    if (w->depth != 1 || w->next_watched >= w->watched) return NULL;
+    fb_json_watch *next = &w->watch[w->next_watched];
+    size_t len = next->name.len;
+    if ((size_t)(w->s.end - start) < len + 2 || start[len + 1] != '"') return NULL;
+    return same_name(fb_span_of(start + 1, len), next->name) ? next : NULL;
+}
 
 /* p is at the opening bracket. */
 static const uint8_t *walk_open(walk *w, const uint8_t *p, bool object)
@@ -311,18 +333,20 @@ static const uint8_t *walk_name(walk *w, const uint8_t *start)
     if (++w->members[w->depth] > w->rules->members_max) {
         return scan_stop(s, start, FB_JSON_MEMBERS);
     }
-    bool escaped;
-    const uint8_t *p = scan_string(s, start + 1, &escaped);
+    bool escaped = false;
+    fb_json_watch *member = watched_next(w, start);
+    const uint8_t *p =
+        member != NULL ? start + member->name.len + 2 : scan_string(s, start + 1, &escaped);
     if (p == NULL) return NULL;
     fb_span name = {start + 1, (size_t)(p - start) - 2};
-    fb_json_watch *member = NULL;
     if (w->depth == 1) {
-        member = watched_by(w->watch, w->watched, &w->next_watched, name, escaped);
+        if (member == NULL) member = watched_by(w, name, escaped);
         /* The list itself finds a repeated watched name, so a closed object needs no other. */
         if (member != NULL && member->value.len != 0) {
             return scan_stop(s, start, FB_JSON_DUPLICATE);
         }
         if (member == NULL && w->rules->closed) return scan_stop(s, start, FB_JSON_UNKNOWN);
+        if (member != NULL) w->next_watched = (size_t)(member - w->watch) + 1;
         w->member = member;
     }
     if (member == NULL && !fb_json_names_add(&w->names, w->text, name, escaped)) {

@@ -68,17 +68,20 @@ int fb_json_bytes_next(fb_json_bytes *bytes)
     return bytes->held[0];
 }
 
-/* The bytes up to the next backslash. */
-static inline size_t plain_run(const uint8_t *p, size_t len)
+/* The rest of fb_json_unquote, where a whole word may not fit any more: one byte, or one escape. */
+static bool unquote_one(const uint8_t **p, uint8_t *room, size_t cap, size_t *len)
 {
-    size_t i = 0;
-    for (; len - i >= 8; i += 8) {
-        uint64_t w = fb_word_load(p + i) ^ FB_WORD('\\');
-        uint64_t hits = (w - FB_WORD(1)) & ~w & FB_WORD(0x80);
-        if (hits != 0) return i + fb_word_first(hits);
+    uint8_t bytes[4] = {**p};
+    size_t n = 1;
+    if (**p == '\\') {
+        n = fb_json_unescape(p, bytes);
+    } else {
+        ++*p;
     }
-    while (i < len && p[i] != '\\') i++;
-    return i;
+    if (n > cap - *len) return false;
+    for (size_t i = 0; i < n; i++) room[*len + i] = bytes[i];
+    *len += n;
+    return true;
 }
 
 bool fb_json_unquote(const fb_json_watch *member, uint8_t *room, size_t cap, fb_span *out)
@@ -91,22 +94,19 @@ bool fb_json_unquote(const fb_json_watch *member, uint8_t *room, size_t cap, fb_
     const uint8_t *p = in.p, *end = in.p + in.len;
     size_t len = 0;
     while (p < end) {
-        if (*p != '\\') {
-            size_t run = plain_run(p, (size_t)(end - p));
-            if (run > cap - len) return false;
-            memcpy(room + len, p, run);
-            len += run;
-            p += run;
-        } else if (p[1] != 'u') {
-            if (len == cap) return false;
+        if (*p == '\\' && p[1] != 'u' && len < cap) {
             room[len++] = letters[p[1]];
             p += 2;
-        } else {
-            uint8_t bytes[4];
-            size_t n = fb_json_unescape(&p, bytes);
-            if (n > cap - len) return false;
-            for (size_t i = 0; i < n; i++) room[len + i] = bytes[i];
-            len += n;
+        } else if (*p != '\\' && end - p >= 8 && cap - len >= 8) {
+            /* A word is copied whole; what follows a backslash in it is written over. */
+            uint64_t w = fb_word_load(p) ^ FB_WORD('\\');
+            uint64_t hits = (w - FB_WORD(1)) & ~w & FB_WORD(0x80);
+            size_t plain = hits == 0 ? 8 : fb_word_first(hits);
+            memcpy(room + len, p, 8);
+            len += plain;
+            p += plain;
+        } else if (!unquote_one(&p, room, cap, &len)) {
+            return false;
         }
     }
     *out = fb_span_of(room, len);

@@ -85,6 +85,7 @@ static void want_dial(fb_node *node, uint32_t index)
 static void pause_then_dial(fb_node *node, uint32_t index)
 {
     fb_address *address = &node->links->book[index];
+    if (MUTANT(DIALLING_GIVES_UP, false, address->attempt > 2)) return;
     const fb_timing *timing = &node->options.timing;
     uint64_t pause = timing->redial_min_ns;
     for (uint32_t i = 0; i < address->attempt && pause < timing->redial_max_ns; i++) pause *= 2;

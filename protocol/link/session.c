@@ -230,7 +230,8 @@ static void settle_duplicates(fb_node *node, uint32_t index)
         if (other->info.space != link->info.space || other->info.member != link->info.member) {
             continue;
         }
-        if (fb_id_compare(node->self, link->info.peer) > 0) continue; /* the peer decides */
+        bool peers = fb_id_compare(node->self, link->info.peer) > 0;
+        if (MUTANT(BOTH_LINKS_STAY, peers, true)) continue; /* the peer decides */
         fb_link_close(node, first_loses(node, link, other) ? index : i, FB_ERR_LINK_REPLACED);
     }
 }

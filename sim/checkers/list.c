@@ -69,5 +69,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_within_window,
     &fb_sim_check_strangers_refused,
     &fb_sim_check_quiet,
+    &fb_sim_check_one_link,
     NULL,
 };

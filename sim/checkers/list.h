@@ -23,6 +23,7 @@ extern const fb_sim_check fb_sim_check_senders_are_members;
 extern const fb_sim_check fb_sim_check_within_window;
 extern const fb_sim_check fb_sim_check_strangers_refused;
 extern const fb_sim_check fb_sim_check_quiet;
+extern const fb_sim_check fb_sim_check_one_link;
 
 /* Keys of what checks remember: never 0. */
 static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)

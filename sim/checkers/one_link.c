@@ -1,38 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "protocol/link/link.h"
-#include "protocol/space/space.h"
 #include "sim/checkers/list.h"
 
 /* When a core is healed and quiet, every duplicate has been closed by the node with the smaller id,
  * and not both by both. */
 
-static uint32_t links_between(const fb_sim_world *world, uint32_t i, uint32_t j, fb_id space)
+typedef struct link_state {
+    uint64_t link; /* 0: none is open at this end */
+    uint32_t node;
+    fb_id space;
+    fb_id peer;
+} link_state;
+
+typedef struct state {
+    link_state *links;
+} state;
+
+static uint32_t ends(const fb_sim_world *world)
 {
-    const fb_node *node = world->nodes[i].core;
-    fb_id peer = fb_node_self(world->nodes[j].core);
+    return world->network.connection_count * 2;
+}
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    state local;
+    state *s = own != NULL ? own : &local;
+    s->links = fb_arena_take(arena, ends(world), sizeof *s->links);
+}
+
+static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
+{
+    state *s = own;
+    link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
+    if (fx->a == FB_FACT_LINK_BOUND) {
+        fb_sim_message m = fb_sim_message_of(fx);
+        *l = (link_state){fx->b, node, m.space, m.peer};
+    } else if (l->link == fx->b) {
+        l->link = 0;
+    }
+}
+
+/* A node that is over says nothing of its links. */
+static void over(fb_sim_world *world, void *own, uint32_t node)
+{
+    state *s = own;
+    for (uint32_t i = 0; i < ends(world); i++) {
+        if (s->links[i].node == node) s->links[i].link = 0;
+    }
+}
+
+static uint32_t links_between(const fb_sim_world *world, const state *s, uint32_t i, uint32_t j)
+{
     uint32_t count = 0;
-    for (uint32_t l = 0; l < fb_link_capacity(node); l++) {
-        const fb_link_info *info = fb_link_at(node, l);
-        if (info->state != FB_LINK_OPEN || !fb_id_equal(info->peer, peer)) continue;
-        if (fb_id_equal(fb_space_id(node, info->space), space)) count++;
+    for (uint32_t e = 0; e < ends(world); e++) {
+        const link_state *l = &s->links[e];
+        if (l->link == 0 || l->node != i || !fb_id_equal(l->peer, world->nodes[j].id)) continue;
+        if (fb_id_equal(l->space, world->space)) count++;
     }
     return count;
 }
 
 static void round_end(fb_sim_world *world, void *own)
 {
-    (void)own;
-    uint32_t nodes = world->config.nodes;
-    for (uint32_t i = 0; i < nodes; i++) {
-        for (uint32_t j = 0; j < nodes; j++) {
-            const fb_sim_node *a = &world->nodes[i], *b = &world->nodes[j];
-            if (i == j || !a->running || !b->running) continue;
+    const state *s = own;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        for (uint32_t j = 0; j < world->config.nodes; j++) {
+            if (i == j || !world->nodes[i].running || !world->nodes[j].running) continue;
             if (world->held_apart[i] || world->held_apart[j]) continue;
-            uint32_t here = links_between(world, i, j, world->space);
-            if (here <= 1 && here == links_between(world, j, i, world->space)) continue;
+            uint32_t here = links_between(world, s, i, j), there = links_between(world, s, j, i);
+            if (here <= 1 && here == there) continue;
             fb_sim_violated(world, FB_SIM_LIVENESS, fb_sim_check_one_link.id,
                             "%s has %u open links to %s, which has %u to it", fb_sim_name(i), here,
-                            fb_sim_name(j), links_between(world, j, i, world->space));
+                            fb_sim_name(j), there);
             return;
         }
     }
@@ -43,5 +81,10 @@ const fb_sim_check fb_sim_check_one_link = {
     .musts = "P-7",
     .cost = "round",
     .text = "two members of a quiet core have one link in their space, or none, at both ends",
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .facts = FB_SIM_FACT(FB_FACT_LINK_BOUND) | FB_SIM_FACT(FB_FACT_LINK_ENDED),
+    .fact = fact,
+    .over = over,
     .round = round_end,
 };

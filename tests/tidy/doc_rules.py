@@ -68,8 +68,6 @@ def document_path(tree):
                 name = match.group(1).split()[0] if match.group(1).strip() else ""
                 if not _PATH.match(name) or "NAME" in name:
                     continue
-                if not tree.exists(name.split("/")[0]):
-                    continue  # a part that is still to come
                 for one in _expand(name):
                     if not glob.glob(str(tree.root / one)):
                         yield Finding(path, number, f"{one} does not exist")

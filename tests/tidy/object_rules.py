@@ -13,7 +13,7 @@ from tree import Finding
 IMPORTS = re.compile(
     r"memcpy|memset|memcmp|bcmp|memmove|strlen"
     r"|blake3_\w+"
-    r"|fb_\w+"
+    r"|fb_assert_failed"
     r"|__stack_chk_fail\w*|__(?:u?div|u?mod)[dt]i[34]|_GLOBAL_OFFSET_TABLE_|__tls_get_addr"
     r"|__(?:memcpy|memset|memmove)_chk")
 

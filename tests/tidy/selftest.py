@@ -66,6 +66,14 @@ SAMPLES = {
          ({"protocol/a.c": "void f(void)\n{\n    static uint8_t buffer[4];\n}\n"},
           "protocol/a.c", 3),
          ({"protocol/a.h": "extern int fb_counter;\n"}, "protocol/a.h", 1)]),
+    source_rules.planted_place: (
+        {"sim/m.def": 'X(BUG_A, "a", "protocol/a.c",\n',
+         "protocol/a.c": "x = MUTANT(BUG_A, 1, 2);\n",
+         "protocol/m.h": "#define MUTANT(id, good, bad) (good)\n"},
+        [({"sim/m.def": '\nX(BUG_A, "a", "protocol/a.c",\n'}, "sim/m.def", 2),
+         ({"protocol/a.c": "\nx = MUTANT(BUG_A, 1, 2);\n"}, "protocol/a.c", 2),
+         ({"sim/m.def": 'X(BUG_A, "a", "protocol/b.c",\n',
+           "protocol/a.c": "x = MUTANT(BUG_A, 1, 2);\n"}, "sim/m.def", 1)]),
     source_rules.stray_file: (
         {"README.md": "", "io/a.c": "", "fuzz/corpus/a/b": "\0"},
         [({"cg.out": ""}, "cg.out", 1), ({"build2/a.c": ""}, "build2/a.c", 1),
@@ -115,10 +123,9 @@ SAMPLES = {
         {"README.md": "`protocol/a.c` `protocol/*.c` `protocol/a.{c,h}` `other/x` `a->b`\n"
                       "<!-- paths: later -->\n`protocol/map`\n<!-- paths: now -->\n",
          "protocol/a.c": "", "protocol/a.h": ""},
-        [({"docs/a.md": "\n`protocol/b.c`\n", "protocol/a.c": ""}, "docs/a.md", 2),
-         ({"docs/a.md": "`sim/*.def`\n", "sim/a.c": ""}, "docs/a.md", 1),
-         ({"docs/a.md": "<!-- paths: later -->\n<!-- paths: now -->\n`io/x.c`\n",
-           "io/a.c": ""},
+        [({"docs/a.md": "\n`protocol/b.c`\n"}, "docs/a.md", 2),
+         ({"docs/a.md": "`sim/*.def`\n"}, "docs/a.md", 1),
+         ({"docs/a.md": "<!-- paths: later -->\n<!-- paths: now -->\n`io/x.c`\n"},
           "docs/a.md", 3)]),
     doc_rules.document_command: (
         {"dev": "  run   shows it\n", "README.md": "`./dev run`\n"},
@@ -139,7 +146,8 @@ OBJECTS = {
         "void fb_other(void) {}\n"
         "void fb_f(char *p, int n) { memset(p, n, (unsigned)n); fb_other(); fb_assert_failed(); }\n",
         ["#include <stdlib.h>\nvoid *fb_f(void) { return malloc(3); }\n",
-         "#include <time.h>\nlong fb_f(void) { return time(0); }\n"]),
+         "#include <time.h>\nlong fb_f(void) { return time(0); }\n",
+         "void fb_unknown(void);\nvoid fb_f(void) { fb_unknown(); }\n"]),
     object_rules.core_exports: (
         "static int f(int a) { return a; }\nint fb_g(int a) { return f(a); }\n",
         ["int helper(int a) { return a; }\n", "const int table[] = {1};\n"]),

@@ -139,6 +139,30 @@ def mutable_static(tree):
                 yield Finding(path, number, "static storage that is not const")
 
 
+_PLANTED = re.compile(r'^X\((\w+), "[^"]*", "([^"]*)"')
+
+
+def planted_place(tree):
+    """Each planted bug of sim/mutants.def stands in the file that its row names, and no other bug
+    is planted in protocol/."""
+    rows = {}
+    for path in tree.under("sim", suffixes=(".def",)):
+        for number, line in enumerate(tree.lines(path), 1):
+            match = _PLANTED.match(line)
+            if match:
+                rows[match.group(1)] = (path, number, match.group(2))
+    planted = {}
+    for path in tree.under("protocol"):
+        for number, line in code_lines(tree, path):
+            for bug in re.findall(r"(?<!define )\bMUTANT\(\s*([A-Z]\w*)", line):
+                planted.setdefault(bug, set()).add(path)
+                if bug not in rows:
+                    yield Finding(path, number, f"{bug} is not in sim/mutants.def")
+    for bug, (path, number, place) in rows.items():
+        if place not in planted.get(bug, ()):
+            yield Finding(path, number, f"{bug} is not planted in {place}")
+
+
 FOLDERS = PARTS + ("docs", "cmake", ".ci", "specs-conformance")
 AT_ROOT = {".clang-format", ".clang-tidy", ".editorconfig", ".gitignore", "CHANGELOG.md",
            "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md", "dev"}
@@ -279,5 +303,6 @@ def assertion_alone(tree):
 
 
 RULES = (include_direction, floating_point, impure_call, simulator_chance, mutable_static,
+         planted_place,
          stray_file, file_length, licence_line, machine_path, open_end, white_space, clang_format, honest_test,
          assertion_alone)

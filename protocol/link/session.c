@@ -18,11 +18,10 @@ static void set_life(fb_node *node, fb_link *link, uint64_t after_ns)
     fb_timer_set(node, &link->life, fb_add_sat_u64(node->mono_ns, after_ns));
 }
 
-/* Whether the planes behind a control type were told of this link. */
-static bool takes_part(const fb_link *link, uint32_t slot)
+/* Control frames that may pass before a link is up. */
+static bool early_type(uint32_t type)
 {
-    bool early = slot == FB_CONTROL_INVITE || slot == FB_CONTROL_MEMBERSHIP;
-    return early ? link->shown : link->up;
+    return type == FB_CONTROL_INVITE || type == FB_CONTROL_MEMBERSHIP;
 }
 
 void fb_links_show(fb_node *node, uint32_t index)
@@ -296,25 +295,25 @@ void fb_links_down(fb_node *node, uint32_t index, fb_error why)
 {
     fb_links *links = node->links;
     fb_link *link = &links->table[index];
+    bool was_up = link->up, was_shown = link->shown;
     if (link->bound_fact) {
         log_peer(node, "link ended:", link, why);
         fb_observe(node, FB_FACT_LINK_ENDED, link->info.number, why, fb_span_of(NULL, 0));
     }
     link->bound_fact = false;
-    uint32_t member = link->info.member;
-    bool was_up = link->up;
-    if (was_up) choose_by_member(node, member);
-    for (uint32_t c = 0; c < FB_CHANNELS && was_up; c++) {
-        if (node->channels[c] != NULL && node->channels[c]->down != NULL) {
-            node->channels[c]->down(node, index, why);
-        }
-    }
-    for (uint32_t t = 0; t < FB_CONTROL_TYPES; t++) {
-        if (node->controls[t] == NULL || node->controls[t]->down == NULL) continue;
-        if (takes_part(link, t)) node->controls[t]->down(node, index, why);
-    }
     link->up = false;
     link->shown = false;
+    if (link->info.state != FB_LINK_CLOSING) link->info.state = FB_LINK_OPENING;
+    if (was_up) choose_by_member(node, link->info.member);
+    for (uint32_t c = 0; c < FB_CHANNELS && was_up; c++) {
+        const fb_channel *ops = node->channels[c];
+        if (ops != NULL && ops->down != NULL) ops->down(node, index, why);
+    }
+    for (uint32_t t = 0; t < FB_CONTROL_TYPES; t++) {
+        const fb_channel *ops = node->controls[t];
+        if (ops == NULL || ops->down == NULL) continue;
+        if (early_type(t) ? was_shown : was_up) ops->down(node, index, why);
+    }
     link->local_ok = false;
     link->peer_ok = false;
     link->stranger = false;
@@ -325,7 +324,6 @@ void fb_links_down(fb_node *node, uint32_t index, fb_error why)
     link->info.member = FB_NONE;
     link->info.offset_known = false;
     link->echo_mono_ns = 0;
-    if (was_up) choose_by_member(node, member);
     fb_links_fix(node, index);
 }
 
@@ -406,11 +404,6 @@ void fb_links_life(fb_node *node, uint32_t index)
     }
     bool pending = link->info.state == FB_LINK_PENDING || link->shown;
     fb_link_close(node, index, pending ? FB_ERR_LINK_PENDING : FB_ERR_DEADLINE);
-}
-
-static bool early_type(uint8_t type)
-{
-    return type == FB_CONTROL_INVITE || type == FB_CONTROL_MEMBERSHIP;
 }
 
 /* A pending link carries at most FB_PENDING_BYTES_MAX, a proven one so much in each period. */

@@ -181,6 +181,7 @@ static fb_status record_in(fb_node *node, uint32_t index, fb_span sealed)
     FB_TRY(fb_record_parse(fb_span_of(node->links->scratch, sealed.len - FB_NOISE_TAG), &record));
     fb_reassembly *parts = &link->parts[record.channel];
     if (record.flags == FB_RECORD_FIRST && record.channel != FB_CHANNEL_CONTROL && !parts->open) {
+        if (node->options.sizes.frames == 0) return FB_ERR_LINK_RECORD; /* whole records only */
         parts->buffer = fb_links_frame_take(node);
         parts->cap = FB_FRAME_BYTES_MAX;
         link->parts_since_ns[record.channel] = node->mono_ns;

@@ -35,7 +35,7 @@ void fb_links_layout_table(fb_node *node, fb_arena *arena)
     uint8_t *frames = fb_arena_take(arena, buffers, FB_FRAME_BYTES_MAX);
     uint32_t *frames_free = fb_arena_take(arena, buffers, sizeof *frames_free);
     uint32_t scratch_len = (capacity + sizes->addresses) * PEER_BYTES_MAX;
-    if (scratch_len < FB_RECORD_WIRE_MAX) scratch_len = FB_RECORD_WIRE_MAX;
+    if (streams && scratch_len < FB_RECORD_WIRE_MAX) scratch_len = FB_RECORD_WIRE_MAX;
     if (scratch_len > FB_REPLY_BYTES_MAX) scratch_len = FB_REPLY_BYTES_MAX;
     uint8_t *scratch = fb_arena_take(arena, 1, scratch_len);
 

@@ -67,13 +67,13 @@ SAMPLES = {
           "protocol/a.c", 3),
          ({"protocol/a.h": "extern int fb_counter;\n"}, "protocol/a.h", 1)]),
     source_rules.planted_place: (
-        {"sim/m.def": 'X(BUG_A, "a", "protocol/a.c",\n',
+        {"sim/mutants.def": 'X(BUG_A, "a", "protocol/a.c",\n',
          "protocol/a.c": "x = MUTANT(BUG_A, 1, 2);\n",
          "protocol/m.h": "#define MUTANT(id, good, bad) (good)\n"},
-        [({"sim/m.def": '\nX(BUG_A, "a", "protocol/a.c",\n'}, "sim/m.def", 2),
+        [({"sim/mutants.def": '\nX(BUG_A, "a", "protocol/a.c",\n'}, "sim/mutants.def", 2),
          ({"protocol/a.c": "\nx = MUTANT(BUG_A, 1, 2);\n"}, "protocol/a.c", 2),
-         ({"sim/m.def": 'X(BUG_A, "a", "protocol/b.c",\n',
-           "protocol/a.c": "x = MUTANT(BUG_A, 1, 2);\n"}, "sim/m.def", 1)]),
+         ({"sim/mutants.def": 'X(BUG_A, "a", "protocol/b.c",\n',
+           "protocol/a.c": "x = MUTANT(BUG_A, 1, 2);\n"}, "sim/mutants.def", 1)]),
     source_rules.stray_file: (
         {"README.md": "", "io/a.c": "", "fuzz/corpus/a/b": "\0"},
         [({"cg.out": ""}, "cg.out", 1), ({"build2/a.c": ""}, "build2/a.c", 1),

@@ -146,7 +146,7 @@ def planted_place(tree):
     """Each planted bug of sim/mutants.def stands in the file that its row names, and no other bug
     is planted in protocol/."""
     rows = {}
-    for path in tree.under("sim", suffixes=(".def",)):
+    for path in tree.under("sim", suffixes=("/mutants.def",)):
         for number, line in enumerate(tree.lines(path), 1):
             match = _PLANTED.match(line)
             if match:

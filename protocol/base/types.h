@@ -58,7 +58,11 @@ static inline int fb_span_compare(fb_span a, fb_span b)
 
 static inline bool fb_id_equal(fb_id a, fb_id b)
 {
-    return memcmp(a.b, b.b, sizeof a.b) == 0;
+    /* Two words: no call, in the most frequent comparison of all. */
+    uint64_t x[2], y[2];
+    memcpy(x, a.b, sizeof x);
+    memcpy(y, b.b, sizeof y);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
 }
 
 static inline int fb_id_compare(fb_id a, fb_id b)

@@ -47,6 +47,7 @@ static void sink(fb_timers *timers, uint32_t at)
 
 void fb_timer_register(fb_node *node, fb_timer_kind kind, fb_timer_handler handler, uint32_t count)
 {
+    FB_ASSERT(node->timers.handlers[kind] == NULL); /* one plane for each kind */
     node->timers.handlers[kind] = handler;
     node->timers.capacity += count;
 }

@@ -12,8 +12,9 @@ typedef struct fb_node fb_node;
 typedef enum fb_timer_kind {
     FB_TIMER_LINK,      /* index: link (handshake, pending, silence, age) */
     FB_TIMER_HEARTBEAT, /* index: link */
-    FB_TIMER_RESEND,    /* index: link, external carrier */
+    FB_TIMER_RESEND,    /* index: link, external carrier: the hello */
     FB_TIMER_DIAL,      /* index: address */
+    FB_TIMER_REPEAT,    /* index: link, external carrier: unacknowledged messages */
     FB_TIMER_REDELIVER, /* index: sender */
     FB_TIMER_CALL,      /* index: call */
     FB_TIMER_ONWARD,    /* index: area */

@@ -193,7 +193,7 @@ static void up(fb_node *node, uint32_t link)
     channel->peer = info->peer;
     channel->base = 1;
     channel->backoff_ns = node->options.timing.resend_min_ns;
-    fb_timer_init(&channel->resend, FB_TIMER_RESEND, link);
+    fb_timer_init(&channel->resend, FB_TIMER_REPEAT, link);
     channel->up_place = m->up_count;
     m->up_links[m->up_count++] = link;
     fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
@@ -301,7 +301,7 @@ static void layout(fb_node *node, fb_arena *arena)
     if (m != NULL) *m = shape;
     node->messaging = m;
     for (size_t i = 0; i < KINDS; i++) fb_digest_register(node, tags[i], &kinds[i]);
-    fb_timer_register(node, FB_TIMER_RESEND, fb_window_resend, shape.links);
+    fb_timer_register(node, FB_TIMER_REPEAT, fb_window_resend, shape.links);
     fb_timer_register(node, FB_TIMER_REDELIVER, fb_redeliver_expired, shape.links);
     fb_channel_register(node, FB_CHANNEL_MESSAGING, &channel_ops);
     fb_interest_layout(node);

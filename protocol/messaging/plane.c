@@ -39,18 +39,22 @@ static fb_digest_cell *sender_cell(fb_node *node, uint32_t index)
     return &node->messaging->sender[index].digest;
 }
 
-static void sender_write(const fb_node *node, uint32_t index, fb_writer *w)
+/* What is counted of a sender is digested with its record while there is one. */
+static void write_counts(const fb_sender *s, fb_writer *w)
 {
-    const fb_sender *s = &node->messaging->sender[index];
     const fb_message_counts *c = &s->counts;
-    if (s->record == FB_NONE && (s->rate_ns | s->refusals | c->dropped) == 0) return;
-    fb_write_u32(w, s->record);
     fb_write_u64(w, s->rate_ns);
     fb_write_u64(w, s->refusals);
     fb_write_u64(w, c->delivered);
-    fb_write_u64(w, c->dropped);
-    fb_write_u64(w, c->floor_resets);
-    fb_write_u64(w, c->conflicts);
+    fb_write_u32(w, (uint32_t)c->dropped);
+    fb_write_u32(w, (uint32_t)(c->floor_resets << 16 ^ c->conflicts));
+}
+
+static void sender_write(const fb_node *node, uint32_t index, fb_writer *w)
+{
+    const fb_sender *s = &node->messaging->sender[index];
+    if (s->record != FB_NONE || (s->rate_ns | s->refusals | s->counts.dropped) == 0) return;
+    write_counts(s, w);
 }
 
 static fb_digest_cell *record_cell(fb_node *node, uint32_t index)
@@ -73,6 +77,7 @@ static void record_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u64(w, r->last_w);
     fb_write_u64(w, r->sum.lo);
     fb_write_u64(w, r->sum.hi);
+    write_counts(&node->messaging->sender[r->member], w);
 }
 
 static fb_digest_cell *channel_cell(fb_node *node, uint32_t index)

@@ -40,7 +40,7 @@ static void refuse(fb_node *node, uint32_t link, const fb_envelope *e, fb_status
     FB_ASSERT(index < FB_MESSAGE_REASONS);
     sender->counts.refused[index]++;
     sender->refusals += (UINT64_C(2) * index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    fb_digest_touch(node, FB_DIGEST_SENDER, channel->member);
+    fb_sender_touch(node, channel->member);
     fb_count(node, FB_COUNTER_MESSAGES_REFUSED, 1);
     uint8_t bytes[48] = {0};
     memcpy(bytes, fb_space_id(node, channel->space).b, 16);
@@ -84,7 +84,7 @@ static fb_status judge_sender(fb_node *node, uint32_t link, const fb_envelope *e
     FB_TRY(fb_receive_origin(e, channel->peer, node->self));
     fb_member_status status = fb_member_status_of(node, channel->member);
     FB_TRY(fb_receive_sender(status == FB_MEMBER_APPROVED, status == FB_MEMBER_REVOKED));
-    fb_digest_touch(node, FB_DIGEST_SENDER, channel->member);
+    fb_sender_touch(node, channel->member);
     if (!fb_rate_take(node, &m->sender[channel->member])) return FB_ERR_RATE_LIMITED;
     fb_b32 key = fb_member_key(node, channel->member);
     return fb_envelope_verify(e, node->options.provider, &key);

@@ -9,7 +9,7 @@ void fb_message_dropped(fb_node *node, uint32_t member, fb_error why, uint32_t s
     struct fb_messaging *m = node->messaging;
     fb_count(node, FB_COUNTER_MESSAGES_DROPPED, 1);
     m->sender[member].counts.dropped++;
-    fb_digest_touch(node, FB_DIGEST_SENDER, member);
+    fb_sender_touch(node, member);
     if (signal == FB_NONE) return;
     uint8_t bytes[48];
     memcpy(bytes, fb_space_id(node, m->signal[signal].space).b, 16);

@@ -67,7 +67,10 @@ void fb_record_attach(fb_node *node, uint32_t space, uint32_t member)
         record = record_unused(m);
         /* Those of links that just went may still be read; then fb_receive_message asks again. */
         if (record == NULL) return;
-        if (record->member != FB_NONE) m->sender[record->member].record = FB_NONE;
+        if (record->member != FB_NONE) {
+            m->sender[record->member].record = FB_NONE;
+            fb_digest_touch(node, FB_DIGEST_SENDER, record->member);
+        }
         record_clear(m, record);
         record->member = member;
         record->space = space;

@@ -278,6 +278,17 @@ void fb_announce_unshare(fb_node *node);
 fb_status fb_announce_all(fb_node *node, uint32_t space, uint32_t except, fb_message_type type,
                           fb_id area, uint64_t incarnation, uint64_t batch, uint64_t after_w);
 
+/* Something that is remembered or counted of a sender changed. */
+static inline void fb_sender_touch(fb_node *node, uint32_t member)
+{
+    uint32_t record = node->messaging->sender[member].record;
+    if (record == FB_NONE) {
+        fb_digest_touch(node, FB_DIGEST_SENDER, member);
+    } else {
+        fb_digest_touch(node, FB_DIGEST_SEEN, record);
+    }
+}
+
 /* authorise.c: draft 10, profile 6. May a message about an area go to the peer of a link now? */
 bool fb_message_may_send(const fb_node *node, const fb_message_channel *channel, bool has_area,
                          fb_id area);

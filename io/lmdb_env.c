@@ -16,6 +16,7 @@ fb_error fb_lmdb_error(int rc)
     switch (rc) {
     case 0:
         return FB_OK;
+    case FB_LMDB_BAD_SUM:
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:
     case MDB_INVALID:
@@ -26,6 +27,11 @@ fb_error fb_lmdb_error(int rc)
     default:
         return FB_ERR_STORE_FAILED;
     }
+}
+
+const char *fb_lmdb_text(int rc)
+{
+    return rc == FB_LMDB_BAD_SUM ? "a value does not match its checksum" : mdb_strerror(rc);
 }
 
 static uint64_t value_sum(fb_span key, const void *value, size_t len)
@@ -55,11 +61,11 @@ static int answer_entry(fb_lmdb_env *e, fb_writer *w, const MDB_val *key, const 
                         uint32_t value_bytes)
 {
     fb_span k = fb_span_of(key->mv_data, key->mv_size);
-    if (stored->mv_size < FB_LMDB_SUM_BYTES) return MDB_CORRUPTED;
+    if (stored->mv_size < FB_LMDB_SUM_BYTES) return FB_LMDB_BAD_SUM;
     fb_reader r = fb_reader_of(fb_span_of(stored->mv_data, stored->mv_size));
     uint64_t sum = fb_read_u64(&r);
     fb_span value = fb_read_bytes(&r, fb_reader_left(&r));
-    if (sum != value_sum(k, value.p, value.len)) return MDB_CORRUPTED;
+    if (sum != value_sum(k, value.p, value.len)) return FB_LMDB_BAD_SUM;
     fb_read_entry entry = {k, (uint32_t)value.len, value};
     if (entry.value.len > value_bytes) entry.value.len = value_bytes;
     if (!answer_room(e, w, 2 + k.len + 4 + 4 + entry.value.len)) return ENOMEM;

@@ -12,6 +12,9 @@
 #define FB_LMDB_FORMAT    1u
 #define FB_LMDB_SUM_BYTES 8u
 
+/* Besides those of LMDB (negative) and of the system: a value that does not match its checksum. */
+#define FB_LMDB_BAD_SUM 1000000
+
 typedef struct fb_lmdb_env {
     const char *directory; /* the owner's */
     size_t map_bytes;      /* wanted by the owner, then what is in force */
@@ -43,5 +46,6 @@ int fb_lmdb_env_write(fb_lmdb_env *e, const fb_span *sets, size_t count);
 void fb_lmdb_env_size(fb_lmdb_env *e, uint64_t *used_bytes, uint64_t *entries);
 
 fb_error fb_lmdb_error(int rc);
+const char *fb_lmdb_text(int rc);
 
 #endif

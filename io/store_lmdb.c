@@ -129,7 +129,7 @@ static fb_lmdb_completion *completion_new(fb_lmdb_kind kind, int rc, size_t len)
     c->kind = kind;
     c->error = fb_lmdb_error(rc);
     c->len = len;
-    if (rc != 0) say(c->detail, sizeof c->detail, "%s", mdb_strerror(rc));
+    if (rc != 0) say(c->detail, sizeof c->detail, "%s", fb_lmdb_text(rc));
     return c;
 }
 
@@ -348,7 +348,7 @@ static fb_status store_prepare(fb_lmdb *store, char *why, size_t why_len)
     int rc = fb_lmdb_env_open(&store->env, why, why_len, &error);
     if (error != FB_OK) return error;
     if (rc != 0) {
-        say(why, why_len, "%s: %s", store->directory, mdb_strerror(rc));
+        say(why, why_len, "%s: %s", store->directory, fb_lmdb_text(rc));
         return fb_lmdb_error(rc);
     }
     stats_after_commit(store, 0);

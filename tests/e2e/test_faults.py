@@ -114,3 +114,28 @@ def test_a_store_that_was_rolled_back_reuses_no_number(net):
         with node.watch("team", "--since", "0") as watch:
             watch.until(written)
     assert ids(a) == ids(b) == sorted(written)
+
+
+def test_a_flipped_bit_is_found_and_never_shown(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    bad, good = (node.json("record", "put", "team", COLLECTION, "new", f'text="{text}"')["id"]
+                 for text in ("ABCDEFGHIJKLMNOP", "unharmed"))
+    assert node.stop() == 0
+    path = node.home / "store" / "data.mdb"
+    content = bytearray(path.read_bytes())
+    at = content.find(b"ABCDEFGHIJKLMNOP")
+    assert at >= 0
+    while at >= 0:
+        content[at] ^= 1
+        at = content.find(b"ABCDEFGHIJKLMNOP", at)
+    path.write_bytes(content)
+    node.start()
+    code, err = node.refused("record", "get", "team", COLLECTION, bad)
+    assert code == 1 and "store" in err
+    assert node.json("record", "get", "team", COLLECTION, good)["fields"] == {"text": "unharmed"}
+    line = node.lines.until(lambda line: "event=store_failed" in line)
+    assert "store_damaged" in line and "checksum" in line
+    assert node.json("status")["store"]["damaged"] > 0

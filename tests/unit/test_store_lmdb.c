@@ -384,6 +384,7 @@ static void a_damaged_value_fails_its_read(void **state)
     item.value_bytes = 0; /* damage is found even when no byte of it was asked for */
     c = read_items(f, &item, 1);
     assert_int_equal(c->error, FB_ERR_STORE_DAMAGED);
+    assert_non_null(strstr(c->detail, "checksum"));
     assert_int_equal(c->len, 8);
     fb_lmdb_completion_free(c);
     fb_lmdb_stats stats;

@@ -15,7 +15,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_vector_exchange_layout(node, arena);
     fb_watch_layout(node, arena);
     fb_onward_layout(node);
-    fb_put_layout(node);
+    fb_put_layout(node, arena);
     fb_get_layout(node);
     fb_area_list_layout(node);
 }
@@ -29,6 +29,7 @@ static void reset(fb_node *node)
     fb_fetch_reset(node);
     fb_serve_reset(node);
     fb_vector_exchange_reset(node);
+    fb_put_reset(node);
     fb_watch_reset(node);
     node->database->serial = 0;
     memset(node->database->secret, 0, sizeof node->database->secret);
@@ -40,6 +41,12 @@ static void durable(fb_node *node)
     fb_watch_durable(node);
 }
 
+static void flush(fb_node *node)
+{
+    fb_put_flush(node);
+    fb_watch_flush(node);
+}
+
 const fb_plane fb_database_plane = {
     .name = "database",
     .layout = layout,
@@ -47,5 +54,5 @@ const fb_plane fb_database_plane = {
     .load = fb_database_load,
     .seal = fb_database_seal,
     .durable = durable,
-    .flush = fb_watch_flush,
+    .flush = flush,
 };

@@ -23,13 +23,15 @@ typedef struct put_context {
     uint64_t user;
     uint32_t count;
     uint32_t tries;
+    uint32_t answer; /* place of a long one, FB_NONE */
     fb_span items;
-    uint32_t record[FB_WRITE_ITEMS_MAX]; /* item of each record, and levels read of its path */
+    uint16_t record[FB_WRITE_ITEMS_MAX]; /* item of each record, and levels read of its path */
     uint8_t levels[FB_WRITE_ITEMS_MAX];
 } put_context;
 
 _Static_assert(sizeof(put_context) <= FB_OP_CONTEXT_BYTES, "the context fits an operation");
-_Static_assert(2 + FB_WRITE_ITEMS_MAX * 33u <= FB_REPLY_HELD_BYTES, "the answer of a batch waits");
+_Static_assert(FB_WRITE_ITEMS_MAX <= FB_BATCH_CHANGES_MAX, "the stage has a place for each");
+_Static_assert(FB_READ_ITEMS_MAX <= UINT16_MAX, "a place in a read set fits");
 
 typedef struct put_item {
     fb_change_op op;
@@ -173,7 +175,7 @@ static fb_status start(fb_node *node, const put_context *context, fb_span items,
             fb_op_abandon(node, op);
             return FB_ERR_LIMIT;
         }
-        c->record[i] = reads.record;
+        c->record[i] = (uint16_t)reads.record;
         c->levels[i] = (uint8_t)reads.levels;
     }
     fb_op_issue(node, op);
@@ -198,10 +200,62 @@ static uint64_t w_seen(const fb_node *node)
     return fb_w_dirty(node) ? fb_w_building(node) : fb_w_building(node) - 1;
 }
 
+/* A long answer has its place from the start, so that what is executed is answered. */
+static bool answer_take(fb_node *node, put_context *c)
+{
+    struct fb_database *db = node->database;
+    for (uint32_t i = 0; i < FB_ANSWERS_MAX; i++) {
+        fb_answer *answer = &db->answers[i];
+        if (answer->used) continue;
+        *answer = (fb_answer){.used = true, .index = c->index, .number = c->request};
+        db->answers_used++;
+        c->answer = i;
+        return true;
+    }
+    return false;
+}
+
+static void answer_free(fb_node *node, uint32_t place)
+{
+    node->database->answers[place].used = false;
+    node->database->answers_used--;
+}
+
+static void answer_keep(fb_node *node, const put_context *c, uint64_t w, fb_span bytes)
+{
+    fb_answer *answer = &node->database->answers[c->answer];
+    answer->w = w;
+    answer->len = (uint32_t)bytes.len;
+    memcpy(answer->bytes, bytes.p, bytes.len);
+    answer->ready = true;
+}
+
+void fb_put_flush(fb_node *node)
+{
+    struct fb_database *db = node->database;
+    for (uint32_t i = 0; i < FB_ANSWERS_MAX && db->answers_used > 0; i++) {
+        fb_answer *answer = &db->answers[i];
+        if (!answer->used || !answer->ready || answer->w > fb_w_durable(node)) continue;
+        if (!fb_effect_fits(node, answer->len)) {
+            fb_starved(node);
+            return;
+        }
+        if (fb_request_at(node, answer->index).number == answer->number) {
+            fb_reply(node, answer->index, FB_OK, fb_span_of(answer->bytes, answer->len));
+        }
+        answer_free(node, i);
+    }
+}
+
 static void finish(fb_node *node, const put_context *c, fb_status status, uint64_t w,
                    fb_span answer)
 {
     unpin_all(node, c->items, c->count);
+    if (c->answer != FB_NONE && status == FB_OK) {
+        answer_keep(node, c, w, answer);
+        return;
+    }
+    if (c->answer != FB_NONE) answer_free(node, c->answer);
     if (c->done != NULL) {
         c->done(node, c->user, status, w);
     } else if (fb_request_at(node, c->index).number == c->request) {
@@ -346,7 +400,7 @@ static uint32_t lives_missing(const fb_node *node)
 static void answer_written(fb_node *node, const put_context *c)
 {
     const fb_stage *stage = &node->database->stage;
-    uint8_t bytes[FB_REPLY_HELD_BYTES];
+    uint8_t bytes[FB_ANSWER_BYTES_MAX];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     if (c->verb == FB_VERB_RECORD_BATCH) fb_write_u16(&w, (uint16_t)c->count);
     for (uint32_t i = 0; i < c->count && c->verb != FB_VERB_RECORD_DELETE; i++) {
@@ -477,7 +531,7 @@ static void on_write(fb_node *node, fb_request request, fb_span arguments)
                      .index = request.index,
                      .verb = request.verb,
                      .principal = request.principal,
-                     .count = 0};
+                     .answer = FB_NONE};
     fb_stage *stage = &node->database->stage;
     /* The operation's block holds items and read set. */
     fb_writer w = fb_writer_of(stage->set.bytes, stage->set.cap);
@@ -513,8 +567,11 @@ static void on_write(fb_node *node, fb_request request, fb_span arguments)
     }
     if (status == FB_OK && !fb_reader_done(&r)) status = FB_ERR_REQUEST_MALFORMED;
     fb_span items = fb_span_of(stage->set.bytes, w.at);
+    bool is_long = 2 + 33 * count > FB_REPLY_HELD_BYTES;
+    if (status == FB_OK && is_long && !answer_take(node, &c)) status = FB_ERR_BUSY;
     if (status == FB_OK) status = start_fresh(node, &c, items);
     if (status == FB_OK) return;
+    if (c.answer != FB_NONE) answer_free(node, c.answer);
     unpin_all(node, items, c.count);
     fb_refuse(node, request, status);
 }
@@ -537,14 +594,22 @@ fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb
     item_write(&w, &item);
     if (w.failed) return FB_ERR_LIMIT;
     fb_area_pin(node, item.area);
-    const put_context c = {.done = done, .user = user, .count = 1};
+    const put_context c = {.done = done, .user = user, .count = 1, .answer = FB_NONE};
     fb_status status = start_fresh(node, &c, fb_writer_span(&w));
     if (status != FB_OK) fb_area_unpin(node, item.area);
     return status;
 }
 
-void fb_put_layout(fb_node *node)
+void fb_put_reset(fb_node *node)
 {
+    for (uint32_t i = 0; i < FB_ANSWERS_MAX; i++) node->database->answers[i].used = false;
+    node->database->answers_used = 0;
+}
+
+void fb_put_layout(fb_node *node, fb_arena *arena)
+{
+    fb_answer *answers = fb_arena_take(arena, FB_ANSWERS_MAX, sizeof *answers);
+    if (node->database != NULL) node->database->answers = answers;
     fb_verb_register(node, FB_VERB_RECORD_PUT, on_write);
     fb_verb_register(node, FB_VERB_RECORD_DELETE, on_write);
     fb_verb_register(node, FB_VERB_RECORD_BATCH, on_write);

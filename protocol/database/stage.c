@@ -48,7 +48,7 @@ uint32_t fb_stage_area(fb_node *node, uint32_t area)
     for (uint32_t i = 0; i < stage->area_count; i++) {
         if (stage->areas[i].area == area) return i;
     }
-    if (stage->area_count == FB_WRITE_ITEMS_MAX) return FB_NONE;
+    if (stage->area_count == FB_WRITE_AREAS_MAX) return FB_NONE;
     const fb_area *a = fb_area_get(node, area);
     fb_staged_area *staged = &stage->areas[stage->area_count];
     staged->area = area;

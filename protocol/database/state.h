@@ -24,7 +24,10 @@
 #define FB_BUILDERS_MAX     8u   /* batches being filled at once */
 #define FB_LIVES_MAX        128u /* closed lives that one batch may make us look up */
 #define FB_STRANGERS_MAX    4u   /* areas not known here that a link is asked about */
-#define FB_WRITE_ITEMS_MAX  15u  /* changes of one request: their answers fit a held reply */
+#define FB_WRITE_ITEMS_MAX  64u  /* changes of one request */
+#define FB_WRITE_AREAS_MAX  15u  /* areas of one request */
+#define FB_ANSWERS_MAX      8u   /* answers too long for a reply that the core holds */
+#define FB_ANSWER_BYTES_MAX (2u + FB_WRITE_ITEMS_MAX * 33u)
 
 /* Store keys. */
 #define FB_AREA_KEY_BYTES      5u
@@ -197,6 +200,17 @@ typedef struct fb_serve {
     bool cut;     /* the path lost its far end: walk again from there */
 } fb_serve;
 
+/* The answer to a RECORD_BATCH that waits for its write set. */
+typedef struct fb_answer {
+    bool used;
+    bool ready;
+    uint32_t index; /* of the request */
+    uint64_t number;
+    uint64_t w;
+    uint32_t len;
+    uint8_t bytes[FB_ANSWER_BYTES_MAX];
+} fb_answer;
+
 typedef struct fb_watch {
     bool used;
     bool reading;
@@ -255,7 +269,7 @@ typedef struct fb_staged_change {
 typedef struct fb_stage {
     fb_set set;
     uint32_t area_count;
-    fb_staged_area areas[FB_WRITE_ITEMS_MAX];
+    fb_staged_area areas[FB_WRITE_AREAS_MAX];
     uint32_t change_count;
     fb_staged_change changes[FB_BATCH_CHANGES_MAX];
     uint8_t *bytes; /* of own changes */
@@ -290,6 +304,8 @@ struct fb_database {
     uint32_t fetch_count;
     fb_serve *serves;
     uint32_t serve_count;
+    fb_answer *answers;
+    uint32_t answers_used;
     fb_watch *watches;
     uint32_t watch_count, watch_used;
     fb_link_vectors *links;
@@ -414,7 +430,9 @@ void fb_builder_add(fb_node *node, uint32_t area, fb_span change, uint64_t seq,
 void fb_database_seal(fb_node *node);
 
 /* put.c: RECORD_PUT, RECORD_DELETE, RECORD_BATCH, fb_database_write */
-void fb_put_layout(fb_node *node);
+void fb_put_layout(fb_node *node, fb_arena *arena);
+void fb_put_reset(fb_node *node);
+void fb_put_flush(fb_node *node);
 /* request.c: what the verbs share. Reads a collection; the area is found, or made when `open`. */
 fb_status fb_collection_read(fb_node *node, fb_reader *r, uint32_t space, bool open,
                              uint32_t *area);

@@ -140,9 +140,18 @@ fb_status fb_tree_set(const fb_tree_ops *ops, const uint8_t key[16], const uint8
     fb_tree_node node;
     uint32_t depth = 0;
     for (;;) {
+        static const uint8_t nothing[16];
         FB_TRY(ops->get(ops->user, depth, key, &node));
         if (node.kind == FB_TREE_BUCKET) break;
+        const uint8_t *child = node.bytes + (size_t)fb_tree_nibble(key, depth) * 16;
+        bool empty = memcmp(child, nothing, sizeof nothing) == 0;
         if (++depth >= FB_TREE_DEPTH_MAX) return FB_ERR_STORE_DAMAGED;
+        if (empty) {
+            /* Not stored: nothing is got. */
+            node.kind = FB_TREE_BUCKET;
+            node.count = 0;
+            break;
+        }
     }
     uint32_t at = lower(node.bytes, node.count, key);
     *grown = !is_item(node.bytes, node.count, at, key);

@@ -407,6 +407,71 @@ static void batches_are_all_or_none(void **state)
     test_net_free(net);
 }
 
+static void real_sizes(fb_options *options)
+{
+    options->sizes = fb_options_default().sizes;
+}
+
+static void long_batches_are_answered_when_durable(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, real_sizes);
+    fb_id space = create_space(net, 0);
+    static uint8_t bytes[16384];
+    for (uint32_t round = 0; round < 3; round++) {
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        fb_write_u16(&w, 64);
+        for (uint32_t n = 1; n <= 64; n++) {
+            fb_write_u8(&w, FB_VERB_RECORD_PUT);
+            put_args a = {space, "notes", 64 * round + n, 2, 0, NULL, "t", "1"};
+            write_put(&w, &a);
+        }
+        test_net_pause_store(net, 0, true);
+        uint64_t asked = test_net_ask(net, 0, FB_VERB_RECORD_BATCH, 0, fb_writer_span(&w));
+        assert_false(test_net_reply(net, asked)->done);
+        if (round == 1) {
+            test_net_cancel(net, 0, asked);
+            test_net_pause_store(net, 0, false);
+            test_net_settle(net);
+            continue;
+        }
+        test_net_pause_store(net, 0, false);
+        test_net_settle(net);
+        assert_true(test_net_reply(net, asked)->done);
+        assert_int_equal(test_net_reply(net, asked)->status, FB_OK);
+        assert_int_equal(test_net_reply(net, asked)->len, 2 + 64 * 33);
+        check_value(net, 0, space, 64 * round + 64, "t", "1");
+    }
+    check_tree(net, 0, notes_of(space));
+    test_net_free(net);
+}
+
+static void full_batches_replicate(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, real_sizes);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    static uint8_t bytes[65536];
+    static char value[700];
+    for (uint32_t round = 0; round < 6; round++) {
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        uint32_t count = 64 - round;
+        memset(value, '1', sizeof value - 1);
+        value[round % 2 == 0 ? 1 : sizeof value - 1] = 0;
+        fb_write_u16(&w, (uint16_t)count);
+        for (uint32_t n = 1; n <= count; n++) {
+            fb_write_u8(&w, FB_VERB_RECORD_PUT);
+            put_args a = {space, "notes", 30 * round + n, 2, 0, NULL, "t", value};
+            write_put(&w, &a);
+        }
+        assert_int_equal(ask(net, round % 2, FB_VERB_RECORD_BATCH, &w)->status, FB_OK);
+        check_value(net, 1 - round % 2, space, 30 * round + count, "t", value);
+        check_equal(net, 2, notes_of(space));
+    }
+    test_net_free(net);
+}
+
 static uint32_t watched(const test_reply *reply)
 {
     if (reply->len == 0) return 0;
@@ -708,6 +773,8 @@ int main(void)
         cmocka_unit_test(deleted_records_are_gone),
         cmocka_unit_test(lists_go_through_everything),
         cmocka_unit_test(batches_are_all_or_none),
+        cmocka_unit_test(long_batches_are_answered_when_durable),
+        cmocka_unit_test(full_batches_replicate),
         cmocka_unit_test(watches_see_what_is_durable),
         cmocka_unit_test(two_nodes_replicate),
         cmocka_unit_test(lives_are_chained),

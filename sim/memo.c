@@ -34,18 +34,24 @@ uint64_t *fb_sim_memo_find(fb_sim_memo *memo, uint64_t key)
     return NULL;
 }
 
-void fb_sim_memo_put(fb_sim_memo *memo, uint64_t key, uint64_t value)
+uint64_t *fb_sim_memo_at(fb_sim_memo *memo, uint64_t key)
 {
-    uint64_t *known = fb_sim_memo_find(memo, key);
-    if (known != NULL) {
-        *known = value;
-        return;
-    }
+    fb_sim_memo_slot *slot = slot_of(memo, memo->young, key);
+    if (slot->key == key) return &slot->value;
+    fb_sim_memo_slot *old = slot_of(memo, memo->young ^ 1, key);
+    if (old->key == key) return &old->value;
     if (memo->used > memo->mask / 2) {
         memo->young ^= 1;
         memset(memo->tables[memo->young], 0, ((size_t)memo->mask + 1) * sizeof *memo->tables[0]);
         memo->used = 0;
+        slot = slot_of(memo, memo->young, key);
     }
-    *slot_of(memo, memo->young, key) = (fb_sim_memo_slot){key, value};
+    *slot = (fb_sim_memo_slot){key, 0};
     memo->used++;
+    return &slot->value;
+}
+
+void fb_sim_memo_put(fb_sim_memo *memo, uint64_t key, uint64_t value)
+{
+    *fb_sim_memo_at(memo, key) = value;
 }

@@ -23,6 +23,8 @@ typedef struct fb_sim_memo {
 /* places: a power of two, in each of both tables. */
 void fb_sim_memo_init(fb_sim_memo *memo, fb_arena *arena, uint32_t places);
 void fb_sim_memo_clear(fb_sim_memo *memo);
+/* The place of a key's value, which is 0 when the key is new. One probe less than find and put. */
+uint64_t *fb_sim_memo_at(fb_sim_memo *memo, uint64_t key);
 /* The value of a key, to be read or changed, or NULL. */
 uint64_t *fb_sim_memo_find(fb_sim_memo *memo, uint64_t key);
 /* Sets it. key is any number but 0. */

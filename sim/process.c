@@ -123,7 +123,7 @@ void fb_sim_boot(fb_sim_world *world, uint32_t index)
     }
     node->boots++;
     node->needs_start = true;
-    node->tick_at_ns = FB_NEVER;
+    fb_sim_tick_set(world, index, FB_NEVER);
     node->last_mono_ns = 0;
     /* The monotonic clock begins anywhere at a boot. */
     fb_sim_clock_rebase(&node->clock, world->now_ns);
@@ -193,6 +193,7 @@ void fb_sim_crash(fb_sim_world *world, uint32_t index, uint64_t restart_ns)
     if (node->core == NULL) return;
     fb_node_destroy(node->core);
     node->core = NULL;
+    fb_sim_tick_set(world, index, FB_NEVER);
     node->running = false;
     node->needs_start = false;
     node->boots++;

@@ -54,9 +54,9 @@ typedef struct fb_sim_node {
     uint64_t incarnation;
     uint64_t incarnations;
     uint64_t last_mono_ns;
-    uint64_t tick_at_ns; /* the tick in the queue */
-    uint32_t tick_stamp;
-    uint64_t crash_in; /* effects until the process ends; FB_SIM_NO_CRASH */
+    uint64_t deadline_ns; /* what tick_at_ns was computed from */
+    uint64_t tick_at_ns;  /* when it wants its next tick; FB_NEVER: not at all */
+    uint64_t crash_in;    /* effects until the process ends; FB_SIM_NO_CRASH */
     uint64_t paused_until_ns;
     uint64_t steps;
     uint64_t busy_since_ns; /* ticks in a row at one time */

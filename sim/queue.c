@@ -10,7 +10,8 @@ void fb_sim_queue_init(fb_sim_queue *queue, fb_sim_entry *memory, uint32_t capac
 
 static bool before(const fb_sim_entry *a, const fb_sim_entry *b)
 {
-    return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->order < b->order;
+    /* Without a branch: which one it is nobody can predict. */
+    return (a->time_ns < b->time_ns) | ((a->time_ns == b->time_ns) & (a->order < b->order));
 }
 
 void fb_sim_queue_push(fb_sim_queue *queue, uint64_t time_ns, uint32_t node, uint32_t kind,
@@ -50,9 +51,8 @@ bool fb_sim_queue_pop(fb_sim_queue *queue, fb_sim_entry *out)
         if (first >= count) break;
         uint32_t end = first + 4 < count ? first + 4 : count;
         uint32_t least = first;
-        for (uint32_t i = first + 1; i < end; i++) {
-            if (before(&heap[i], &heap[least])) least = i;
-        }
+        for (uint32_t i = first + 1; i < end; i++)
+            least = before(&heap[i], &heap[least]) ? i : least;
         if (!before(&heap[least], &last)) break;
         heap[at] = heap[least];
         at = least;

@@ -31,6 +31,9 @@ static void layout(fb_sim_world *world, fb_arena *arena)
     world->nodes = fb_arena_take(arena, config->nodes, sizeof *world->nodes);
     uint32_t queue = config->nodes * 512 + config->connections * 8 + 4096;
     fb_sim_entry *entries = fb_arena_take(arena, queue, sizeof *entries);
+    world->tick_leaves = 1;
+    while (world->tick_leaves < config->nodes) world->tick_leaves *= 2;
+    world->tick_tree = fb_arena_take(arena, 2 * world->tick_leaves, sizeof *world->tick_tree);
     world->reads_max = config->nodes * config->sizes.operations + 64;
     world->reads = fb_arena_take(arena, world->reads_max, sizeof *world->reads);
     uint32_t *buckets = fb_arena_take(arena, config->blob_buckets, sizeof *buckets);
@@ -184,20 +187,36 @@ static void carry_out(fb_sim_world *world, uint32_t index, const fb_effect *fx)
                     fb_sim_name(index), (unsigned)fx->kind);
 }
 
+static uint64_t tick_time(const fb_sim_world *world, uint32_t node)
+{
+    return node < world->config.nodes ? world->nodes[node].tick_at_ns : FB_NEVER;
+}
+
+void fb_sim_tick_set(fb_sim_world *world, uint32_t index, uint64_t at_ns)
+{
+    world->nodes[index].tick_at_ns = at_ns;
+    uint32_t *tree = world->tick_tree;
+    uint32_t leaves = world->tick_leaves;
+    for (uint32_t at = (index + leaves) / 2; at >= 1; at /= 2) {
+        uint32_t left = 2 * at < leaves ? tree[2 * at] : 2 * at - leaves;
+        uint32_t right = 2 * at < leaves ? tree[2 * at + 1] : 2 * at + 1 - leaves;
+        tree[at] = tick_time(world, right) < tick_time(world, left) ? right : left;
+    }
+}
+
 static void tick_schedule(fb_sim_world *world, uint32_t index)
 {
     fb_sim_node *node = &world->nodes[index];
     uint64_t deadline = fb_node_deadline(node->core);
+    if (deadline == node->deadline_ns && node->tick_at_ns > world->now_ns) return;
+    node->deadline_ns = deadline;
     uint64_t at = FB_NEVER;
     if (deadline <= node->last_mono_ns) {
         at = world->now_ns;
     } else if (deadline != FB_NEVER) {
         at = fb_sim_clock_when(&node->clock, world->now_ns, deadline);
     }
-    /* An earlier one in the queue will look again; a later one is replaced. */
-    if (at >= node->tick_at_ns) return;
-    node->tick_at_ns = at;
-    fb_sim_schedule(world, at, index, FB_SIM_AT_TICK, 0, ++node->tick_stamp);
+    if (at != node->tick_at_ns) fb_sim_tick_set(world, index, at);
 }
 
 void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
@@ -308,32 +327,65 @@ static void of_node(fb_sim_world *world, const fb_sim_entry *entry, uint32_t ind
         fb_sim_at_work(world, index, entry->ref, entry->stamp);
         return;
     case FB_SIM_AT_TICK:
-        if (entry->stamp != node->tick_stamp || node->core == NULL) return;
-        node->tick_at_ns = FB_NEVER;
-        if (fb_node_deadline(node->core) > fb_sim_clock_mono(&node->clock, world->now_ns)) {
-            tick_schedule(world, index);
-            return;
-        }
-        world->ticks++;
-        if (node->busy_since_ns != world->now_ns) {
-            node->busy_since_ns = world->now_ns;
-            node->busy = 0;
-        } else if (++node->busy > BUSY_MAX) {
-            fb_sim_violated(world, FB_SIM_LIVENESS, "no-spinning",
-                            "%s wants a tick again and again at one time", fb_sim_name(index));
-            return;
-        }
-        fb_sim_step(world, index, (fb_event){.kind = FB_EV_TICK});
+        FB_ASSERT(false); /* not in the queue */
         return;
     default:
         FB_ASSERT(false);
     }
 }
 
+/* The first node in the tournament ticks. */
+static void tick(fb_sim_world *world, uint32_t index)
+{
+    fb_sim_node *node = &world->nodes[index];
+    world->now_ns = node->tick_at_ns;
+    if (node->paused_until_ns > world->now_ns) {
+        fb_sim_tick_set(world, index, node->paused_until_ns);
+        return;
+    }
+    if (node->busy_since_ns != world->now_ns) {
+        node->busy_since_ns = world->now_ns;
+        node->busy = 0;
+    } else if (++node->busy > BUSY_MAX) {
+        fb_sim_violated(world, FB_SIM_LIVENESS, "no-spinning",
+                        "%s wants a tick again and again at one time", fb_sim_name(index));
+        return;
+    }
+    /* The clock may have been changed since: then it is not time yet. */
+    node->tick_at_ns = FB_NEVER;
+    node->deadline_ns = 0;
+    if (fb_node_deadline(node->core) > fb_sim_clock_mono(&node->clock, world->now_ns)) {
+        tick_schedule(world, index);
+        if (node->tick_at_ns == FB_NEVER) fb_sim_tick_set(world, index, FB_NEVER);
+        return;
+    }
+    world->ticks++;
+    fb_sim_step(world, index, (fb_event){.kind = FB_EV_TICK});
+    if (node->core != NULL && node->tick_at_ns == FB_NEVER) {
+        fb_sim_tick_set(world, index, FB_NEVER);
+    }
+}
+
+/* (time, node, kind): a tick is the last kind of its node. */
+static bool tick_is_first(const fb_sim_world *world, uint32_t index)
+{
+    uint64_t at = tick_time(world, index);
+    if (at == FB_NEVER) return false;
+    if (world->queue.count == 0) return true;
+    const fb_sim_entry *first = &world->queue.entries[0];
+    return at != first->time_ns ? at < first->time_ns : index + 1 < fb_sim_entry_node(first);
+}
+
 bool fb_sim_world_next(fb_sim_world *world)
 {
     fb_sim_entry entry;
-    if (world->stop || !fb_sim_queue_pop(&world->queue, &entry)) return false;
+    if (world->stop) return false;
+    uint32_t ticks_next = world->tick_leaves == 1 ? 0 : world->tick_tree[1];
+    if (tick_is_first(world, ticks_next)) {
+        tick(world, ticks_next);
+        return !world->stop;
+    }
+    if (!fb_sim_queue_pop(&world->queue, &entry)) return false;
     FB_ASSERT(entry.time_ns >= world->now_ns);
     world->now_ns = entry.time_ns;
     uint32_t place = fb_sim_entry_node(&entry);

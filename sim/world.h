@@ -105,6 +105,10 @@ struct fb_sim_world {
     uint64_t accepting; /* steps that accepted a message */
     uint64_t applying;  /* steps that applied a change of another node */
     fb_sim_queue queue;
+    /* Ticks stand outside the queue, because they move with every step: a tournament among the
+     * nodes, the first to tick at place 1. */
+    uint32_t *tick_tree;
+    uint32_t tick_leaves;
     fb_sim_trace trace;
     fb_sim_blobs blobs;
     fb_sim_network network;
@@ -158,6 +162,9 @@ void fb_sim_step(fb_sim_world *world, uint32_t node, fb_event event);
 /* A local request of a node that is up; returns its number. */
 uint64_t fb_sim_request(fb_sim_world *world, uint32_t node, fb_verb verb, uint64_t principal,
                         fb_span arguments);
+
+/* The node's next tick: FB_NEVER for none. */
+void fb_sim_tick_set(fb_sim_world *world, uint32_t node, uint64_t at_ns);
 
 void fb_sim_schedule(fb_sim_world *world, uint64_t at_ns, uint32_t node, fb_sim_kind kind,
                      uint32_t ref, uint32_t stamp);

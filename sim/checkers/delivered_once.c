@@ -18,6 +18,7 @@ typedef struct state {
     fb_sim_memo delivered;
     fb_sim_memo floors; /* (node, space, sender) -> floor */
     fb_sim_memo resets; /* as above -> how often it was lowered */
+    uint64_t lowered;   /* resets in all */
     waiting *links;
 } state;
 
@@ -25,8 +26,8 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->delivered, arena, world->config.nodes <= 16 ? 1u << 14 : 1u << 15);
-    fb_sim_memo_init(&s->floors, arena, 1u << 14);
+    fb_sim_memo_init(&s->delivered, arena, world->config.nodes <= 16 ? 1u << 13 : 1u << 15);
+    fb_sim_memo_init(&s->floors, arena, 1u << 12);
     fb_sim_memo_init(&s->resets, arena, 1u << 12);
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
 }
@@ -41,21 +42,23 @@ static waiting *of_link(fb_sim_world *world, state *s, uint64_t link)
 static void delivered(fb_sim_world *world, state *s, uint32_t node, const fb_effect *fx)
 {
     fb_sim_message m = fb_sim_message_of(fx);
-    fb_id parts[3] = {world->nodes[node].id, m.peer, m.id};
     /* A lowered floor forgets what was behind it: ids from before count as new (P-5). */
-    fb_id pair[2] = {m.space, m.peer};
-    const uint64_t *resets =
-        fb_sim_memo_find(&s->resets, fb_sim_key(fb_span_of(pair, sizeof pair), node));
-    uint64_t key = fb_sim_key(fb_span_of(parts, sizeof parts), resets == NULL ? 0 : *resets);
+    uint64_t key = fb_sim_message_key(m.id, m.peer, world->nodes[node].id);
+    if (s->lowered != 0) {
+        fb_id pair[2] = {m.space, m.peer};
+        const uint64_t *resets =
+            fb_sim_memo_find(&s->resets, fb_sim_key(fb_span_of(pair, sizeof pair), node));
+        if (resets != NULL) key += *resets;
+    }
     uint64_t incarnation = world->nodes[node].incarnation & ~ACKED;
-    const uint64_t *known = fb_sim_memo_find(&s->delivered, key);
-    if (known != NULL && ((*known & ACKED) != 0 || (*known & ~ACKED) == incarnation)) {
+    uint64_t *known = fb_sim_memo_at(&s->delivered, key);
+    if (*known != 0 && ((*known & ACKED) != 0 || (*known & ~ACKED) == incarnation)) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_delivered_once.id,
                         "%s accepted one message twice%s", fb_sim_name(node),
                         (*known & ACKED) != 0 ? ", the first time acknowledged" : "");
         return;
     }
-    fb_sim_memo_put(&s->delivered, key, incarnation);
+    *known = incarnation;
     waiting *w = of_link(world, s, fx->b);
     if (fx->c >= w->first + WINDOW) w->first = fx->c - WINDOW + 1;
     for (uint64_t n = w->last + 1; n < fx->c && n < w->last + WINDOW; n++) w->keys[n % WINDOW] = 0;
@@ -81,6 +84,7 @@ static void floor_moved(state *s, uint32_t node, const fb_effect *fx)
     if (before != NULL && (int64_t)fx->b < (int64_t)*before) {
         const uint64_t *resets = fb_sim_memo_find(&s->resets, key);
         fb_sim_memo_put(&s->resets, key, resets == NULL ? 1 : *resets + 1);
+        s->lowered++;
     }
     fb_sim_memo_put(&s->floors, key, fx->b);
 }

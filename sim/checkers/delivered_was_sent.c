@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
 
-/* Who sent what to whom. Value: 1. */
+/* Timestamps of what was sent lately, by id, sender and receiver. A repeated message counts as sent
+ * again, so only what is on its way has to be remembered. */
 typedef struct state {
     fb_sim_memo sent;
 } state;
@@ -10,22 +11,28 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->sent, arena, world->config.nodes <= 16 ? 1u << 14 : 1u << 15);
+    fb_sim_memo_init(&s->sent, arena, world->config.nodes <= 16 ? 1u << 13 : 1u << 15);
+}
+
+uint64_t fb_sim_sent_at(fb_sim_world *world, fb_id id, fb_id from, fb_id to)
+{
+    state *s = fb_sim_check_state(world, &fb_sim_check_delivered_was_sent);
+    const uint64_t *known = fb_sim_memo_find(&s->sent, fb_sim_message_key(id, from, to));
+    return known == NULL ? 0 : *known;
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
     fb_sim_message m = fb_sim_message_of(fx);
-    fb_id pair[3] = {world->nodes[node].id, m.peer, m.id};
-    if (fx->a == FB_FACT_SENT) {
-        fb_sim_memo_put(&s->sent, fb_sim_key(fb_span_of(pair, sizeof pair), 0), 1);
+    fb_id self = world->nodes[node].id;
+    if (fx->a != FB_FACT_DELIVERED) {
+        fb_sim_memo_put(&s->sent, fb_sim_message_key(m.id, self, m.peer), m.timestamp);
         return;
     }
-    fb_id back[3] = {m.peer, world->nodes[node].id, m.id};
+    if (fb_sim_memo_find(&s->sent, fb_sim_message_key(m.id, m.peer, self)) != NULL) return;
     uint32_t sender = fb_sim_node_of(world, m.peer);
     if (sender != UINT32_MAX && sender == world->traitor) return;
-    if (fb_sim_memo_find(&s->sent, fb_sim_key(fb_span_of(back, sizeof back), 0)) != NULL) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_delivered_was_sent.id,
                     "%s accepted a message that %s never sent it", fb_sim_name(node),
                     sender == UINT32_MAX ? "a stranger" : fb_sim_name(sender));
@@ -38,6 +45,7 @@ const fb_sim_check fb_sim_check_delivered_was_sent = {
     .text = "what is delivered from an honest member was sent by it to this node",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .facts = FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_DELIVERED),
+    .facts =
+        FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_DELIVERED),
     .fact = fact,
 };

@@ -12,8 +12,8 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->floors, arena, 1u << 14);
-    fb_sim_memo_init(&s->resets, arena, 1u << 14);
+    fb_sim_memo_init(&s->floors, arena, 1u << 12);
+    fb_sim_memo_init(&s->resets, arena, 1u << 12);
     s->bound = fb_arena_take(arena, world->config.nodes, sizeof *s->bound);
 }
 

@@ -32,6 +32,21 @@ static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)
     return key == 0 ? 1 : key;
 }
 
+/* The same for a message between two nodes: its id is random enough. */
+static inline uint64_t fb_sim_message_key(fb_id id, fb_id from, fb_id to)
+{
+    uint64_t words[4];
+    memcpy(words, id.b, 16);
+    memcpy(words + 2, from.b, 8);
+    memcpy(words + 3, to.b, 8);
+    /* Differs between byte orders, as places of a table may. */
+    uint64_t key = (words[0] ^ words[2]) * UINT64_C(0x9e3779b97f4a7c15) + (words[1] ^ words[3]);
+    return key == 0 ? 1 : key;
+}
+
+/* When the sender says it sent this, or 0 for what it never sent (delivered_was_sent.c). */
+uint64_t fb_sim_sent_at(fb_sim_world *world, fb_id id, fb_id from, fb_id to);
+
 static inline fb_span fb_sim_fact_bytes(const fb_effect *fact)
 {
     return fb_span_of(fb_effect_bytes(fact), fact->len);

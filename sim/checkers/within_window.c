@@ -1,35 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
 
-/* Timestamps of sent messages by id; the sender's own clock made them. */
-typedef struct state {
-    fb_sim_memo times;
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    (void)world;
-    state local;
-    state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->times, arena, 1u << 14);
-}
-
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    state *s = own;
+    (void)own;
     fb_sim_message m = fb_sim_message_of(fx);
-    uint64_t key = fb_sim_key(fb_span_of(m.id.b, 16), 0);
-    if (fx->a == FB_FACT_SENT) {
-        fb_sim_memo_put(&s->times, key, m.timestamp);
-        return;
+    uint64_t sent = fb_sim_sent_at(world, m.id, m.peer, world->nodes[node].id);
+    if (sent == 0 || world->traitor != UINT32_MAX) {
+        uint32_t sender = fb_sim_node_of(world, m.peer);
+        if (sent == 0 || sender == world->traitor) return;
     }
-    const uint64_t *sent = fb_sim_memo_find(&s->times, key);
-    uint32_t sender = fb_sim_node_of(world, m.peer);
-    if (sent == NULL || (sender != UINT32_MAX && sender == world->traitor)) return;
     fb_timing timing = fb_options_small().timing;
     int64_t wall_us = fb_sim_clock_wall(&world->nodes[node].clock, world->now_ns);
     int64_t now_ms = wall_us >= 0 ? wall_us / 1000 : -((999 - wall_us) / 1000);
-    int64_t at = (int64_t)*sent;
+    int64_t at = (int64_t)sent;
     if (at >= now_ms - timing.window_past_us / 1000 &&
         at <= now_ms + timing.window_future_us / 1000) {
         return;
@@ -44,8 +28,6 @@ const fb_sim_check fb_sim_check_within_window = {
     .musts = "P-5 step 6",
     .cost = "O(1) a message",
     .text = "an accepted message is at most 15 minutes old and 5 minutes early by the receiver",
-    .state_bytes = sizeof(state),
-    .layout = layout,
-    .facts = FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_DELIVERED),
+    .facts = FB_SIM_FACT(FB_FACT_DELIVERED),
     .fact = fact,
 };

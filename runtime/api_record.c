@@ -8,10 +8,8 @@
 #include "protocol/base/limits.h"
 #include "protocol/base/uuid.h"
 #include "runtime/handlers.h"
+#include "runtime/record_arguments.h"
 #include "runtime/request_codec.h"
-
-enum { CONDITION_NONE = 0, CONDITION_MATCH = 1, CONDITION_ABSENT = 2 };
-enum { MODE_REPLACE = 1, MODE_CHANGE = 2 };
 
 static void malformed(fb_exchange *x)
 {
@@ -24,20 +22,20 @@ static bool condition_read(fb_exchange *x, uint8_t *condition, fb_id *etag)
 {
     const char *match = fb_exchange_header(x, "If-Match");
     const char *none = fb_exchange_header(x, "If-None-Match");
-    *condition = CONDITION_NONE;
+    *condition = FB_CONDITION_NONE;
     memset(etag, 0, sizeof *etag);
     if (match != NULL && none != NULL) {
         fb_exchange_fail(x, FB_ERR_ARGUMENT, "If-Match and If-None-Match exclude each other");
         return false;
     }
     if (none != NULL) {
-        *condition = CONDITION_ABSENT;
+        *condition = FB_CONDITION_ABSENT;
         if (strcmp(none, "*") == 0) return true;
         fb_exchange_fail(x, FB_ERR_ARGUMENT, "If-None-Match: only * is understood");
         return false;
     }
     if (match == NULL) return true;
-    *condition = CONDITION_MATCH;
+    *condition = FB_CONDITION_MATCH;
     size_t len = strlen(match);
     if (len == 34 && match[0] == '"' && match[33] == '"' &&
         fb_hex_parse(fb_span_of(match + 1, 32), etag->b, sizeof etag->b)) {
@@ -57,74 +55,6 @@ static bool record_id(fb_exchange *x, const char *text, bool may_be_new)
                      may_be_new ? "id: a UUID of version 7 in lowercase, or new"
                                 : "id: a UUID of version 7 in lowercase");
     return false;
-}
-
-/* Room for arguments that may be large. */
-static fb_writer room_take(fb_exchange *x)
-{
-    fb_text_clear(&x->scratch);
-    char *room = calloc(1, FB_ARGUMENT_BYTES_MAX);
-    if (room == NULL) return fb_writer_of(NULL, 0);
-    x->scratch.p = (free(x->scratch.p), room);
-    x->scratch.cap = FB_ARGUMENT_BYTES_MAX;
-    return fb_writer_of(room, FB_ARGUMENT_BYTES_MAX);
-}
-
-static void room_give(fb_exchange *x)
-{
-    fb_text_free(&x->scratch);
-}
-
-/* One field of a PUT, a PATCH or a batch; false after it answered. */
-static bool field_write(fb_exchange *x, fb_writer *w, const fb_json_member_in *member,
-                        const json_t *value)
-{
-    bool unset = false;
-    char name[FB_FIELD_NAME_BYTES_MAX + 1], detail[FB_FIELD_NAME_BYTES_MAX + 96];
-    snprintf(name, sizeof name, "%s", fb_text_string(&member->name));
-    if (member->name.len == 0 || member->name.len > FB_FIELD_NAME_BYTES_MAX) {
-        snprintf(detail, sizeof detail, "field %.40s...: its name must have 1 to %u bytes", name,
-                 FB_FIELD_NAME_BYTES_MAX);
-        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
-        return false;
-    }
-    if (json_is_object(value) && json_object_size(value) == 1) {
-        const char *key = json_object_iter_key(json_object_iter((json_t *)(uintptr_t)value));
-        if (strcmp(key, "$unset") == 0 && json_is_true(json_object_get(value, key))) {
-            unset = true;
-        } else if (key[0] == '$') {
-            snprintf(detail, sizeof detail, "field %s: %.40s is not built in this version", name,
-                     key);
-            fb_exchange_fail(x, FB_ERR_UNSUPPORTED, detail);
-            return false;
-        }
-    }
-    if (member->value.len > FB_FIELD_VALUE_BYTES_MAX) {
-        snprintf(detail, sizeof detail, "field %s: its value must have at most %u bytes", name,
-                 FB_FIELD_VALUE_BYTES_MAX);
-        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
-        return false;
-    }
-    fb_write_span16(w, fb_span_of(member->name.p, member->name.len));
-    fb_write_u8(w, unset ? 2 : 1);
-    fb_write_span32(w, unset ? (fb_span){NULL, 0} : fb_span_of(member->value.p, member->value.len));
-    return true;
-}
-
-static bool fields_write(fb_exchange *x, fb_writer *w, const fb_json_object_in *body)
-{
-    if (body->count > FB_RECORD_FIELDS_MAX) {
-        char detail[64];
-        snprintf(detail, sizeof detail, "at most %u fields a record", FB_RECORD_FIELDS_MAX);
-        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
-        return false;
-    }
-    fb_write_u16(w, (uint16_t)body->count);
-    for (size_t i = 0; i < body->count; i++) {
-        const json_t *value = json_object_get(body->tree, fb_text_string(&body->members[i].name));
-        if (!field_write(x, w, &body->members[i], value)) return false;
-    }
-    return true;
 }
 
 /* Writing one record: put, then read, so that the answer is the whole record. */
@@ -170,7 +100,7 @@ static void get(fb_exchange *x)
 
 static void put_done(fb_exchange *x, fb_error error, fb_span answer)
 {
-    room_give(x);
+    fb_arguments_give(x);
     if (error != FB_OK) {
         fb_exchange_fail(x, error, NULL);
         return;
@@ -197,14 +127,14 @@ static void put_in_space(fb_exchange *x)
     fb_json_object_in body;
     if (!record_id(x, x->args[2], true) || !condition_read(x, &condition, &etag)) return;
     if (!fb_exchange_body(x, &body)) return;
-    fb_writer w = room_take(x);
+    fb_writer w = fb_arguments_take(x);
     fb_write_id(&w, x->space);
     fb_collection_write(&w, x->args[1]);
     fb_write_id(&w, x->record);
-    fb_write_u8(&w, strcmp(x->method, "PUT") == 0 ? MODE_REPLACE : MODE_CHANGE);
+    fb_write_u8(&w, strcmp(x->method, "PUT") == 0 ? FB_MODE_REPLACE : FB_MODE_CHANGE);
     fb_write_u8(&w, condition);
     fb_write_id(&w, etag);
-    if (!fields_write(x, &w, &body)) {
+    if (!fb_fields_write(x, &w, &body, "")) {
         /* answered */
     } else if (w.failed) {
         fb_exchange_fail(x, FB_ERR_TOO_LARGE, NULL);
@@ -349,114 +279,4 @@ static void list_in_space(fb_exchange *x)
 void fb_get_records(fb_exchange *x)
 {
     fb_exchange_with_space(x, list_in_space);
-}
-
-/* Batches: {"changes":[{"id":ID or "new","fields":{...}},{"id":ID,"delete":true}...]}. */
-
-static void batch_done(fb_exchange *x, fb_error error, fb_span answer)
-{
-    room_give(x);
-    if (error != FB_OK) {
-        fb_exchange_fail(x, error, NULL);
-        return;
-    }
-    fb_reader r = fb_reader_of(answer);
-    uint16_t count = fb_read_u16(&r);
-    fb_json_open(&x->out, NULL, '{');
-    fb_json_open(&x->out, "changes", '[');
-    for (uint16_t i = 0; i < count && !r.failed; i++) {
-        fb_json_open(&x->out, NULL, '{');
-        fb_json_uuid(&x->out, "id", fb_read_id(&r));
-        fb_json_bool(&x->out, "created", fb_read_u8(&r) == 1);
-        fb_id etag = fb_read_id(&r);
-        fb_json_hex(&x->out, "etag", etag.b, sizeof etag.b);
-        fb_json_close(&x->out, '}');
-    }
-    fb_json_close(&x->out, ']');
-    fb_json_close(&x->out, '}');
-    if (fb_reader_done(&r)) {
-        fb_exchange_answer(x, 200);
-    } else {
-        malformed(x);
-    }
-}
-
-static void wrong_change(fb_exchange *x, size_t index, const char *what)
-{
-    char detail[128];
-    snprintf(detail, sizeof detail, "changes[%zu]: %s", index, what);
-    fb_text_clear(&x->out);
-    x->ready = false;
-    fb_exchange_fail(x, FB_ERR_ARGUMENT, detail);
-}
-
-/* One change; its fields are read again as text so that numbers keep their spelling. */
-static bool change_write(fb_exchange *x, fb_writer *w, size_t index, const json_t *change)
-{
-    const char *id = json_string_value(json_object_get(change, "id"));
-    const json_t *fields = json_object_get(change, "fields");
-    bool removes = json_is_true(json_object_get(change, "delete"));
-    if (id == NULL || removes == json_is_object(fields)) {
-        wrong_change(x, index, "an id, and either fields or delete, are expected");
-        return false;
-    }
-    memset(&x->record, 0, sizeof x->record);
-    bool is_new = !removes && strcmp(id, "new") == 0;
-    if (!is_new && !fb_uuid_parse_v7(fb_span_text(id), &x->record)) {
-        wrong_change(x, index, "id: a UUID of version 7, or new with fields");
-        return false;
-    }
-    fb_id zero = {{0}};
-    fb_write_u8(w, removes ? FB_VERB_RECORD_DELETE : FB_VERB_RECORD_PUT);
-    fb_write_id(w, x->space);
-    fb_collection_write(w, x->args[1]);
-    fb_write_id(w, x->record);
-    if (!removes) fb_write_u8(w, MODE_CHANGE);
-    fb_write_u8(w, CONDITION_NONE);
-    fb_write_id(w, zero);
-    if (removes) return true;
-    char *text = json_dumps(fields, JSON_COMPACT);
-    fb_json_object_in object;
-    char why[160];
-    bool ok = text != NULL && fb_json_object_read(fb_span_text(text), &object, why, sizeof why);
-    free(text);
-    if (!ok) {
-        wrong_change(x, index, "fields: not to be read");
-        return false;
-    }
-    ok = fields_write(x, w, &object);
-    fb_json_object_free(&object);
-    return ok;
-}
-
-static void batch_in_space(fb_exchange *x)
-{
-    fb_json_object_in body;
-    if (!fb_exchange_body(x, &body)) return;
-    const json_t *changes = json_object_get(body.tree, "changes");
-    size_t count = json_array_size(changes);
-    if (count == 0 || count > FB_BATCH_CHANGES_MAX) {
-        char detail[96];
-        snprintf(detail, sizeof detail, "changes: an array of 1 to %u is expected",
-                 FB_BATCH_CHANGES_MAX);
-        fb_exchange_fail(x, FB_ERR_ARGUMENT, detail);
-    } else {
-        fb_writer w = room_take(x);
-        fb_write_u16(&w, (uint16_t)count);
-        bool ok = true;
-        for (size_t i = 0; i < count && ok; i++) {
-            ok = change_write(x, &w, i, json_array_get(changes, i));
-        }
-        if (ok && w.failed) {
-            fb_exchange_fail(x, FB_ERR_TOO_LARGE, NULL);
-        } else if (ok) {
-            fb_exchange_ask(x, FB_VERB_RECORD_BATCH, x->principal, fb_writer_span(&w), batch_done);
-        }
-    }
-    fb_json_object_free(&body);
-}
-
-void fb_post_batch(fb_exchange *x)
-{
-    fb_exchange_with_space(x, batch_in_space);
 }

@@ -364,10 +364,13 @@ def test_http_batches_are_all_or_none(net):
         status, problem = post(wrong)
         assert status == code, (wrong, problem)
         assert listing(node) == before
-    status, done = post([{"id": ids[0], "delete": True}, {"id": ids[1], "fields": {"m": 1}}])
+    status, problem = post([{"id": ids[0], "fields": {"n": 9}}, {"id": "new", "fields": {"": 1}}])
+    assert status == 413 and problem["detail"].startswith("changes[1]: field")
+    status, done = post([{"id": ids[0], "delete": True}, {"id": ids[1], "fields": {"m": 1.1}}])
     assert status == 200, done
+    assert '"m":1.1,' in listing(node)  # as it was written
     fields = {r["id"]: r["fields"] for r in node.rows("record", "list", "team", COLLECTION)}
-    assert ids[0] not in fields and fields[ids[1]] == {"n": 1, "m": 1}
+    assert ids[0] not in fields and fields[ids[1]] == {"n": 1, "m": 1.1}
 
 
 def test_large_values_replicate(team):

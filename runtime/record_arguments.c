@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/record_arguments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "protocol/base/limits.h"
+#include "runtime/request_codec.h"
+
+fb_writer fb_arguments_take(fb_exchange *x)
+{
+    fb_text_free(&x->scratch);
+    char *room = calloc(1, FB_ARGUMENT_BYTES_MAX);
+    if (room == NULL) return fb_writer_of(NULL, 0); /* fails at the first byte */
+    x->scratch = (fb_text){room, 0, FB_ARGUMENT_BYTES_MAX};
+    return fb_writer_of(room, FB_ARGUMENT_BYTES_MAX);
+}
+
+void fb_arguments_give(fb_exchange *x)
+{
+    fb_text_free(&x->scratch);
+}
+
+/* One field of a PUT, a PATCH or a batch; false after it answered. */
+static bool field_write(fb_exchange *x, fb_writer *w, const fb_json_member_in *member,
+                        const json_t *value, const char *where)
+{
+    bool unset = false;
+    char name[FB_FIELD_NAME_BYTES_MAX + 1], detail[FB_FIELD_NAME_BYTES_MAX + 128];
+    snprintf(name, sizeof name, "%s", fb_text_string(&member->name));
+    if (member->name.len == 0 || member->name.len > FB_FIELD_NAME_BYTES_MAX) {
+        snprintf(detail, sizeof detail, "%sfield %.40s...: its name must have 1 to %u bytes", where,
+                 name, FB_FIELD_NAME_BYTES_MAX);
+        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
+        return false;
+    }
+    if (json_is_object(value) && json_object_size(value) == 1) {
+        const char *key = json_object_iter_key(json_object_iter((json_t *)(uintptr_t)value));
+        if (strcmp(key, "$unset") == 0 && json_is_true(json_object_get(value, key))) {
+            unset = true;
+        } else if (key[0] == '$') {
+            snprintf(detail, sizeof detail, "%sfield %s: %.40s is not built in this version", where,
+                     name, key);
+            fb_exchange_fail(x, FB_ERR_UNSUPPORTED, detail);
+            return false;
+        }
+    }
+    if (member->value.len > FB_FIELD_VALUE_BYTES_MAX) {
+        snprintf(detail, sizeof detail, "%sfield %s: its value must have at most %u bytes", where,
+                 name, FB_FIELD_VALUE_BYTES_MAX);
+        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
+        return false;
+    }
+    fb_write_span16(w, fb_span_of(member->name.p, member->name.len));
+    fb_write_u8(w, unset ? 2 : 1);
+    fb_write_span32(w, unset ? (fb_span){NULL, 0} : fb_span_of(member->value.p, member->value.len));
+    return true;
+}
+
+bool fb_fields_write(fb_exchange *x, fb_writer *w, const fb_json_object_in *fields,
+                     const char *where)
+{
+    if (fields->count > FB_RECORD_FIELDS_MAX) {
+        char detail[128];
+        snprintf(detail, sizeof detail, "%sat most %u fields a record", where,
+                 FB_RECORD_FIELDS_MAX);
+        fb_exchange_fail(x, FB_ERR_LIMIT, detail);
+        return false;
+    }
+    fb_write_u16(w, (uint16_t)fields->count);
+    for (size_t i = 0; i < fields->count; i++) {
+        const json_t *value =
+            json_object_get(fields->tree, fb_text_string(&fields->members[i].name));
+        if (!field_write(x, w, &fields->members[i], value, where)) return false;
+    }
+    return true;
+}

@@ -29,6 +29,13 @@ if(TARGET faberio-sim-toys)
   set_tests_properties(sim_toys PROPERTIES LABELS unit TIMEOUT 240)
 endif()
 
+# Planted bugs: a few of them are found; all of them in ./dev nightly.
+if(TARGET faberio-sim-mutants)
+  add_test(NAME mutants_smoke COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py
+    --smoke --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(mutants_smoke PROPERTIES LABELS mutants TIMEOUT 240)
+endif()
+
 # Benchmarks are programs to run, not tests: ./dev bench.
 file(GLOB FB_BENCHES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/bench_*.c)
 foreach(source ${FB_BENCHES})

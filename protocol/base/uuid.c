@@ -3,6 +3,7 @@
 
 #include "protocol/base/cursor.h"
 #include "protocol/base/hex.h"
+#include "protocol/base/mutant.h"
 
 #define TAIL_BITS    42
 #define START_BITS   22 /* what a 64-bit draw has beyond the tail */
@@ -87,7 +88,7 @@ fb_status fb_uuid_gen_next(fb_uuid_gen *gen, int64_t wall_us, fb_id *out)
     bool ahead = false;
     uint64_t ms = now_ms;
     uint32_t counter = start;
-    if (gen->started && now_ms <= gen->last_ms) {
+    if (gen->started && MUTANT(CLOCK_BACK_UNSEEN, now_ms <= gen->last_ms, now_ms == gen->last_ms)) {
         ms = gen->last_ms;
         if (gen->counter == UINT32_MAX) {
             if (ms == FB_UUID_MS_MAX) return FB_ERR_CLOCK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/core/meta.h"
 
+#include "protocol/base/mutant.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/store.h"
 
@@ -59,7 +60,7 @@ static void loaded(fb_node *node, fb_op *op)
         }
     }
     fb_uuid_gen_init(&node->uuid, node->seed, node->incarnation);
-    if (fb_op_value(node, op, 1, &mark)) {
+    if (MUTANT(UUID_MARK_UNREAD, true, false) && fb_op_value(node, op, 1, &mark)) {
         fb_id last;
         if (mark.value.len != sizeof last.b) {
             fb_incarnation_end(node, FB_ERR_STORE_DAMAGED);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/base/mutant.h"
 #include "protocol/core/request.h"
 
 #include "protocol/core/internal.h"
@@ -268,12 +269,12 @@ void fb_requests_flush(fb_node *node)
     while (requests->held_count > 0) {
         uint32_t index = requests->held[requests->held_head];
         open_request *open = &requests->open[index];
-        if (open->held_w > fb_w_durable(node)) break;
+        if (open->held_w > fb_w_durable(node) + MUTANT(ANSWERED_ONE_SET_EARLY, 0u, 1u)) break;
         if (!fb_effect_fits(node, open->held_len)) {
             fb_starved(node);
             break;
         }
-        if (open->held_status != FB_ERR_CANCELLED) {
+        if (open->held_status != MUTANT(NOT_FOUND_UNANSWERED, FB_ERR_CANCELLED, FB_ERR_NOT_FOUND)) {
             fb_effect_put(node, FB_FX_REPLY, open->asked.number, (uint64_t)open->held_status, 0,
                           fb_span_of(open->held, open->held_len));
         }

@@ -5,6 +5,7 @@
  * far as memory tells; the author's right; signature and root. Then its records, their paths and
  * the closed lives it names are read in one round, everything that may have changed is judged
  * again, and the changes are merged. */
+#include "protocol/base/mutant.h"
 #include "protocol/core/node_id.h"
 #include "protocol/database/state.h"
 #include "protocol/envelope/json.h"
@@ -179,7 +180,7 @@ static fb_status judge_chain(const fb_node *node, judged *j)
     uint32_t entry = fb_vector_find(node, j->area, j->signer, b->incarnation);
     if (entry != FB_NONE) {
         const fb_vector *v = fb_vector_get(node, entry);
-        if (b->number <= v->batch) {
+        if (b->number + MUTANT(BATCH_TAKEN_AGAIN, 0u, 1u) <= v->batch) {
             bool other = b->number == v->batch && memcmp(v->hash, j->hash, 32) != 0;
             return other ? FB_ERR_BATCH_FORK : FB_ERR_DUPLICATE;
         }

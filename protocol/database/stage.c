@@ -2,6 +2,7 @@
 /* What an operation is about to put, worked out whole before the first byte goes into the write
  * set: so several changes go together or not at all, each sees those before it, and the room they
  * need is known exactly. */
+#include "protocol/base/mutant.h"
 #include "protocol/database/state.h"
 
 #define STAGE_ENTRIES_MAX 1024u
@@ -304,7 +305,7 @@ static void commit_area(fb_node *node, const fb_staged_area *staged)
     area->root_node = staged->node;
     area->root_info = staged->info;
     memcpy(area->root, staged->root, sizeof area->root);
-    area->own_seq = staged->next_seq - 1;
+    area->own_seq = MUTANT(SEQUENCE_NOT_KEPT, staged->next_seq - 1, area->own_seq);
     area->changed = true;
     uint8_t key[FB_TREE_KEY_BYTES], value[FB_TREE_NODE_BYTES_MAX];
     static const uint8_t no_prefix[16];

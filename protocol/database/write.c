@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/database/write.h"
 
+#include "protocol/base/mutant.h"
+
 int64_t fb_horizon(int64_t wall_us, int64_t future_us)
 {
     return wall_us > INT64_MAX - future_us ? INT64_MAX : wall_us + future_us;
@@ -11,7 +13,7 @@ int64_t fb_write_stamp(const fb_record *record, int64_t wall_us, int64_t horizon
     int64_t greatest;
     if (!fb_record_visible(record, horizon, &greatest)) return wall_us;
     int64_t after = greatest == INT64_MAX ? greatest : greatest + 1;
-    return wall_us > after ? wall_us : after;
+    return MUTANT(STAMP_BY_CLOCK_ALONE, wall_us > after, true) ? wall_us : after;
 }
 
 fb_status fb_fields_sort(fb_field_write *fields, uint32_t count)

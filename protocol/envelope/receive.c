@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/envelope/receive.h"
 
+#include "protocol/base/mutant.h"
+
 fb_status fb_receive_space(const fb_envelope *e, fb_id space)
 {
-    return fb_id_equal(e->space, space) ? FB_OK : FB_ERR_WRONG_SPACE;
+    return MUTANT(SPACE_NOT_COMPARED, fb_id_equal(e->space, space), true) ? FB_OK
+                                                                          : FB_ERR_WRONG_SPACE;
 }
 
 fb_status fb_receive_origin(const fb_envelope *e, fb_id peer, fb_id self)
 {
     bool own = fb_id_equal(e->source, self);
-    return !own && fb_id_equal(e->source, peer) ? FB_OK : FB_ERR_NOT_ORIGIN;
+    return !own && MUTANT(ORIGIN_NOT_COMPARED, fb_id_equal(e->source, peer), true)
+               ? FB_OK
+               : FB_ERR_NOT_ORIGIN;
 }
 
 fb_status fb_receive_sender(bool approved, bool revoked)
@@ -42,7 +47,9 @@ fb_status fb_receive_time(const fb_envelope *e, const fb_receive_window *window,
     int64_t t = (int64_t)e->timestamp; /* at most 2^53-1 */
     if (by_floor != NULL) *by_floor = false;
     if (t < subtract(window->now_ms, window->past_ms)) return FB_ERR_STALE;
-    if (t > add(window->now_ms, window->future_ms)) return FB_ERR_FROM_FUTURE;
+    if (MUTANT(FUTURE_ACCEPTED, t > add(window->now_ms, window->future_ms), false)) {
+        return FB_ERR_FROM_FUTURE;
+    }
     if (t <= window->floor_ms) {
         if (by_floor != NULL) *by_floor = true;
         return FB_ERR_STALE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The link's own control frames: heartbeat with clocks and digest, close, hello. Layouts:
  * docs/WIRE-FORMATS.md, "Link". */
+#include "protocol/base/mutant.h"
 #include "protocol/database/database.h"
 #include "protocol/link/state.h"
 
@@ -168,7 +169,8 @@ static void tick_one(fb_node *node, uint32_t index)
 {
     const fb_timing *timing = &node->options.timing;
     fb_link *link = fb_links_get(node, index);
-    if (node->mono_ns - link->info.heard_ns >= timing->silent_ns) {
+    if (node->mono_ns - link->info.heard_ns >=
+        timing->silent_ns * MUTANT(SILENCE_UNITS, 1u, 1000u)) {
         if (link->info.external) {
             /* The carrier may come back: the session ends, the hello begins anew. */
             fb_external_restart(node, index, FB_ERR_LINK_SILENT);

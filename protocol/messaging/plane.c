@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messaging plane: its tables, its channel, its hooks. */
 #include "protocol/core/plane.h"
+#include "protocol/base/mutant.h"
 
 #include "protocol/messaging/state.h"
 #include "protocol/store/ops.h"
@@ -241,7 +242,7 @@ static fb_status frame(fb_node *node, uint32_t link, fb_span bytes)
         return fb_reader_done(&r) ? fb_window_ack(node, link, number) : FB_ERR_MALFORMED;
     }
     if (type != FB_FRAME_MESSAGE || number == 0) return FB_ERR_MALFORMED;
-    if (number == channel->received + 1) {
+    if (MUTANT(AHEAD_OF_ITS_TURN, number == channel->received + 1, number > channel->received)) {
         return fb_receive_message(node, link, number, fb_read_bytes(&r, fb_reader_left(&r)));
     }
     if (!channel->external) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Receiving a message: the steps of profile 5 in their order, then the replication engine. */
+#include "protocol/base/mutant.h"
 #include "protocol/database/database.h"
 #include "protocol/messaging/state.h"
 #include "protocol/store/ops.h"
@@ -65,7 +66,7 @@ static bool reset_floor(fb_node *node, uint32_t link, fb_record *record)
         info->clock_offset_us > timing->window_future_us) {
         return false;
     }
-    channel->floor_reset_used = true;
+    channel->floor_reset_used = MUTANT(FLOOR_RESET_AGAIN, true, false);
     m->sender[channel->member].counts.floor_resets++;
     fb_receive_window window = fb_message_window(node, record);
     record->floor_ms = fb_receive_floor_reset(&window);
@@ -87,7 +88,8 @@ static fb_status judge_sender(fb_node *node, uint32_t link, const fb_envelope *e
     fb_sender_touch(node, channel->member);
     if (!fb_rate_take(node, &m->sender[channel->member])) return FB_ERR_RATE_LIMITED;
     fb_b32 key = fb_member_key(node, channel->member);
-    return fb_envelope_verify(e, node->options.provider, &key);
+    return MUTANT(SIGNATURE_NOT_CHECKED, fb_envelope_verify(e, node->options.provider, &key),
+                  FB_OK);
 }
 
 /* Steps 6 to 8. *earlier: the refusal may rest on an acceptance that is not durable yet. */

@@ -2,6 +2,7 @@
 /* What was unacknowledged when a link broke (profile 6): first on the next link to that peer within
  * 60 s, same bytes, after membership and authorisation are checked again; dropped after a second
  * break, when the time is up, or when the pool needs the room. */
+#include "protocol/base/mutant.h"
 #include "protocol/messaging/state.h"
 
 void fb_message_dropped(fb_node *node, uint32_t member, fb_error why, uint32_t signal)
@@ -92,7 +93,7 @@ void fb_redeliver_down(fb_node *node, uint32_t link)
     struct fb_messaging *m = node->messaging;
     fb_message_channel *channel = &m->channel[link];
     uint32_t index = FB_NONE;
-    for (uint32_t i = 0; i < channel->count; i++) {
+    for (uint32_t i = MUTANT(REDELIVERY_SKIPS_ONE, 0, 1); i < channel->count; i++) {
         const fb_window_entry *entry =
             &channel->entries[(channel->first + i) % FB_SEND_WINDOW_MESSAGES];
         /* A second break, or it never left. */
@@ -128,7 +129,7 @@ void fb_redeliver_up(fb_node *node, uint32_t link)
     if (index == FB_NONE) return;
     const fb_orphans *orphans = &m->orphans[index];
     for (uint32_t i = 0; i < orphans->count; i++) {
-        uint32_t signal = orphans->signals[i];
+        uint32_t signal = orphans->signals[MUTANT(REDELIVERY_REVERSED, i, orphans->count - 1 - i)];
         if (!fb_window_has_room(m, channel)) {
             drop(node, channel->member, FB_ERR_BUSY, signal);
             continue;

@@ -8,6 +8,7 @@
  * timestamps hardly ever go back, and then a new id belongs next to the last one; who makes the
  * walk long costs us less than the verification of his signature. */
 #include "protocol/base/hash.h"
+#include "protocol/base/mutant.h"
 #include "protocol/messaging/state.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/ops.h"
@@ -127,7 +128,7 @@ static void index_remove(const fb_node *node, const fb_record *record, uint32_t 
     /* Entries behind the hole move up to it when their home is not beyond it. */
     for (uint32_t at = (hole + 1) & mask; index[at] != 0; at = (at + 1) & mask) {
         uint32_t home = home_of(node, places[index[at] - 1].id);
-        if (((at - home) & mask) < ((at - hole) & mask)) continue;
+        if (MUTANT(SEEN_BEHIND_A_HOLE, ((at - home) & mask) < ((at - hole) & mask), true)) continue;
         index[hole] = index[at];
         hole = at;
     }
@@ -191,9 +192,10 @@ static void forget_oldest(fb_node *node, fb_record *record)
 void fb_seen_raise_floor(fb_node *node, fb_record *record, int64_t floor_ms)
 {
     const struct fb_messaging *m = node->messaging;
-    if (floor_ms > record->floor_ms) record->floor_ms = floor_ms;
+    if (floor_ms < record->floor_ms) floor_ms = record->floor_ms;
+    record->floor_ms = MUTANT(FORGOTTEN_ABOVE_FLOOR, floor_ms, record->floor_ms);
     const fb_seen *places = places_of(m, record);
-    while (record->oldest != FB_NONE && places[record->oldest].time_ms <= record->floor_ms) {
+    while (record->oldest != FB_NONE && places[record->oldest].time_ms <= floor_ms) {
         forget_oldest(node, record);
     }
 }
@@ -248,7 +250,7 @@ static void put_slot(fb_node *node, const fb_record *record, uint32_t slot, fb_i
     fb_write_id(&w, id);
     fb_write_u64(&w, (uint64_t)time_ms);
     fb_write_u64(&w, record->sequence);
-    fb_write_u64(&w, (uint64_t)record->floor_ms);
+    fb_write_u64(&w, MUTANT(FLOOR_NOT_STORED, (uint64_t)record->floor_ms, 0u));
     fb_put(node, fb_span_of(key, sizeof key), fb_writer_span(&w));
 }
 

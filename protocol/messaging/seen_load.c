@@ -2,6 +2,7 @@
 /* Reads a sender's dedup record when a link to it opens. Until it is there, messages of that sender
  * are not taken. Reading at the link's opening, not at START, keeps restarts cheap and memory
  * proportional to links instead of members. */
+#include "protocol/base/mutant.h"
 #include "protocol/messaging/state.h"
 #include "protocol/space/space.h"
 #include "protocol/store/keys.h"
@@ -63,7 +64,7 @@ static bool take_slot(fb_node *node, fb_record *record, const fb_read_entry *ent
         if (slot >= m->seen && time_ms > record->overflow_ms) record->overflow_ms = time_ms;
         return slot >= m->seen;
     }
-    fb_seen_place(node, record, slot, id, time_ms);
+    if (MUTANT(SEEN_NOT_RELOADED, true, false)) fb_seen_place(node, record, slot, id, time_ms);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #define FB_MESSAGING_STATE_H
 
 #include "protocol/base/hash.h"
+#include "protocol/base/mutant.h"
 #include "protocol/envelope/receive.h"
 #include "protocol/link/link.h"
 #include "protocol/messaging/messaging.h"
@@ -347,7 +348,8 @@ void fb_observe_floor(fb_node *node, const fb_record *record);
 static inline fb_receive_window fb_message_window(const fb_node *node, const fb_record *record)
 {
     const fb_timing *timing = &node->options.timing;
-    return (fb_receive_window){fb_receive_now_ms(node->wall_us), timing->window_past_us / 1000,
+    return (fb_receive_window){fb_receive_now_ms(node->wall_us),
+                               timing->window_past_us / MUTANT(WINDOW_UNITS, 1000, 1),
                                timing->window_future_us / 1000, record->floor_ms};
 }
 

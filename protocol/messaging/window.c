@@ -7,6 +7,7 @@
  *
  * On an external carrier, frames beyond the next expected number are dropped by the receiver, and
  * the sender repeats from the first unacknowledged one: no frame is buffered to be put in order. */
+#include "protocol/base/mutant.h"
 #include "protocol/messaging/state.h"
 #include "protocol/store/ops.h"
 
@@ -153,9 +154,10 @@ static bool fill(fb_node *node, uint32_t link)
 
 uint64_t fb_ack_value(const fb_node *node, const fb_message_channel *channel)
 {
-    uint64_t durable = fb_w_durable(node);
+    uint64_t durable = MUTANT(ACKED_WHEN_EXECUTED, fb_w_durable(node), fb_w_building(node));
     for (uint32_t i = 0; i < channel->hold_count; i++) {
-        if (channel->holds[i].w > durable) return channel->holds[i].number - 1;
+        if (channel->holds[i].w <= durable) continue;
+        return channel->holds[i].number - MUTANT(ACKED_ONE_TOO_MANY, 1u, 0u);
     }
     return channel->received;
 }
@@ -247,7 +249,7 @@ void fb_window_sent(fb_node *node, uint32_t link)
     fb_window_entry *entry = entry_at(channel, channel->given);
     const fb_signal *signal = &m->signal[entry->signal];
     uint64_t number = channel->base + channel->given;
-    bool again = entry->given || entry->redelivered;
+    bool again = MUTANT(REPEATED_AS_NEW, entry->given, false) || entry->redelivered;
     observe_sent(node, link, again ? FB_FACT_RESENT : FB_FACT_SENT, number, signal);
     fb_count(node, again ? FB_COUNTER_MESSAGES_RESENT : FB_COUNTER_MESSAGES_SENT, 1);
     if (!again && signal->type == FB_TYPE_CHANGED && signal->has_area) {
@@ -271,7 +273,7 @@ fb_status fb_window_ack(fb_node *node, uint32_t link, uint64_t number)
         return FB_ERR_MALFORMED; /* of what was never sent */
     }
     /* An entry that was peeked and not given keeps its place: it lies beyond `number`. */
-    while (channel->base <= number) {
+    while (channel->base < number + MUTANT(LAST_ACKED_KEPT, 1u, 0u)) {
         if (channel->given == 0 && channel->out == FB_OUT_MESSAGE) channel->out = FB_OUT_NONE;
         pop(node, link);
     }

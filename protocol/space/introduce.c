@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/space/introduce.h"
 
+#include "protocol/base/mutant.h"
 #include "protocol/identity/identity.h"
 #include "protocol/space/fold.h"
 #include "protocol/space/store.h"
@@ -355,7 +356,8 @@ static fb_status frame_answer(fb_node *node, uint32_t link, const fb_invite_fram
     if (!has_secret(space)) return FB_OK; /* approved meanwhile */
     const fb_joining *joining = &space->joining;
     fb_b32 expected;
-    fb_invite_proof(node->options.provider, &joining->secret, FB_LINK_ACCEPTOR, joining->id,
+    fb_link_role role = MUTANT(PROOF_OF_ONE_ROLE, FB_LINK_ACCEPTOR, FB_LINK_DIALER);
+    fb_invite_proof(node->options.provider, &joining->secret, role, joining->id,
                     info->handshake_hash, &expected);
     if (!fb_id_equal(frame->invite, joining->id) || !fb_proof_equal(&expected, &frame->proof) ||
         !fb_b32_equal(info->peer_key, joining->inviter)) {

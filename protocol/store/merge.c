@@ -3,12 +3,15 @@
  *
  * A reader sees sets up to w_durable, a writer also what is in flight and what is being built. The
  * ring keeps every set that some unfinished operation may need (DESIGN 2). */
+#include "protocol/base/mutant.h"
 #include "protocol/store/store.h"
 
 /* The sets to lay over a read that saw everything up to `applied`, newest first. */
 static uint32_t overlay_sets(fb_store *store, const fb_op *op, uint64_t applied, fb_set **sets)
 {
-    uint64_t newest = op->kind == FB_OP_WRITER ? store->w_sealed + 1 : store->w_durable;
+    uint64_t newest = op->kind != FB_OP_WRITER
+                          ? store->w_durable
+                          : MUTANT(OVERLAY_WITHOUT_BUILDING, store->w_sealed + 1, store->w_sealed);
     uint32_t count = 0;
     for (uint64_t w = newest; w > applied && w > 0 && count < FB_WRITE_SETS_KEPT; w--) {
         fb_set *set = &store->ring[w % FB_WRITE_SETS_KEPT];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/store/ops.h"
 
+#include "protocol/base/mutant.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/store.h"
 
@@ -391,7 +392,9 @@ fb_status fb_store_read_done(fb_node *node, const fb_event *event)
         op->status = FB_ERR_STORE_FAILED;
         values = (fb_span){NULL, 0};
     } else {
-        if (event->b < op->base_w || event->b > store->w_sealed) return FB_ERR_EVENT_MALFORMED;
+        if (event->b < op->base_w + MUTANT(READ_MUST_BE_NEWER, 0u, 1u) ||
+            event->b > store->w_sealed)
+            return FB_ERR_EVENT_MALFORMED;
         if (!fb_merge_check(op, values)) return FB_ERR_EVENT_MALFORMED;
         op->rounds[op->round - 1].applied_w = event->b;
     }
@@ -408,7 +411,7 @@ fb_status fb_store_write_done(fb_node *node, const fb_event *event)
         return FB_OK;
     }
     if (event->b > store->w_sealed) return FB_ERR_EVENT_MALFORMED;
-    if (event->c != 0) {
+    if (MUTANT(FAILED_SET_IGNORED, event->c != 0, false)) {
         fb_incarnation_end(node, FB_ERR_STORE_FAILED);
         return FB_OK;
     }
@@ -440,9 +443,12 @@ static void seal(fb_node *node)
     fb_set *set = fb_store_building(store);
     if (set->live == 0 || !ring_has_place(store)) return;
     uint64_t in_flight = store->w_sealed - store->w_durable;
-    if (in_flight >= FB_WRITE_SETS_IN_FLIGHT_MAX) return;
+    if (in_flight >= MUTANT(THREE_IN_FLIGHT, FB_WRITE_SETS_IN_FLIGHT_MAX, 3u)) return;
     bool large = set->used - set->dead_bytes >= set->cap / 2 || store->to_admit.count != 0;
-    if (in_flight != 0 && !large) return;
+    if (in_flight != 0 && !large) {
+        MUTANT(SEALING_SPINS, (void)0, fb_starved(node));
+        return;
+    }
     if (!fb_effect_fits(node, set->cap)) {
         fb_starved(node);
         return;

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the simulator with each planted bug and says which check found it, and after how many steps.
+
+    tests/mutants.py                        10 seeds each, the table on standard output
+    tests/mutants.py --write                the same into docs/PLANTED-BUGS.md
+    tests/mutants.py --smoke                a few bugs, one seed each: for ctest
+    tests/mutants.py --bug NAME --seeds 3   one bug only
+
+A bug is found on a seed when the run fails and the program without it, on the same seed, gets
+further and does not fail by that check. Exit: 0 all found, 1 some not, 2 usage.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "PLANTED-BUGS.md"
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+# Found within few steps, and between them every plane once: 60 seconds are enough for them.
+SMOKE = [
+    "acked-when-executed", "answered-one-set-early", "stranger-is-served", "sequence-not-kept",
+    "window-units", "clock-back-unseen", "sealing-spins", "read-must-be-newer",
+]
+
+
+class Run:
+    """One run of the simulator: what it came to."""
+
+    def __init__(self, program, seed, events, bug=None):
+        command = [program, "run", "--seed", str(seed), "--events", str(events)]
+        if bug is not None:
+            command += ["--mutant", bug]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        verdict = json.loads(done.stdout.strip().splitlines()[-1])
+        self.result = verdict["result"]
+        self.check = verdict["check"]
+        self.steps = verdict["events"]
+        if self.result == "crash" and self.steps == 0:
+            self.steps = crash_steps(done.stderr)
+
+    def failed(self):
+        return self.result in ("safety", "liveness", "crash")
+
+
+def crash_steps(text):
+    found = re.search(r"event (\d+)", text)
+    return int(found.group(1)) if found else 0
+
+
+def catalogue():
+    """Rows of sim/mutants.def: (name, place, text, check)."""
+    text = (ROOT / "sim" / "mutants.def").read_text()
+    rows = re.findall(r'^X\(\w+,\s*"([^"]*)",\s*"([^"]*)",\s*"([^"]*)",\s*"([^"]*)"\)', text,
+                      re.MULTILINE)
+    if not rows:
+        sys.exit("mutants: no rows in sim/mutants.def")
+    return rows
+
+
+def checks(program):
+    """Ids of all checks, in the order of the catalogue."""
+    done = subprocess.run([program, "checks"], capture_output=True, text=True, check=True)
+    return [line.split()[0] for line in done.stdout.splitlines() if line and line[0].isalpha()]
+
+
+def steps_text(steps):
+    if steps == math.inf:
+        return "-"
+    return f"{steps / 1000000:.1f} M" if steps >= 1000000 else f"{steps / 1000:.1f} k"
+
+
+class Bug:
+    def __init__(self, row):
+        self.name, self.place, self.text, self.check = row
+        self.runs = []
+        self.found = []
+
+    def run(self, program, healthy, events):
+        for seed, sound in healthy.items():
+            run = Run(program, seed, events, self.name)
+            self.runs.append(run)
+            further = sound.result == "pass" or sound.steps > run.steps
+            if run.failed() and further and sound.check != run.check:
+                self.found.append(run)
+
+    def median(self):
+        """Of all seeds; one that did not find it counts as infinitely many steps."""
+        steps = [run.steps if run in self.found else math.inf for run in self.runs]
+        return statistics.median(steps)
+
+    def by_check(self):
+        names = [run.check for run in self.found]
+        order = sorted(set(names), key=lambda name: (name != self.check, name))
+        return ", ".join(f"{name} {names.count(name)}" for name in order)
+
+    def line(self):
+        steps = [run.steps for run in self.found]
+        least, most = (steps_text(min(steps)), steps_text(max(steps))) if steps else ("-", "-")
+        return (f"| `{self.name}` | {self.text} | {len(self.found)}/{len(self.runs)} "
+                f"| {steps_text(self.median())} | {least} | {most} | {self.by_check()} |")
+
+
+def report(bugs, healthy, program_checks, arguments):
+    seeds = len(healthy)
+    lines = ["| bug | what is wrong | seeds | median | least | most | checks |",
+             "|---|---|---|---|---|---|---|"]
+    lines += [bug.line() for bug in bugs]
+    medians = [bug.median() for bug in bugs]
+    fired = {run.check for bug in bugs for run in bug.found}
+    silent = [check for check in program_checks if check not in fired]
+    overall = statistics.median(medians)
+    lines.append("")
+    lines.append(f"{len(bugs)} bugs, seeds 1 to {seeds}, at most {arguments.events} steps; median "
+                 f"over bugs of their median seed: "
+                 f"{steps_text(overall)} steps. Found on every seed: "
+                 f"{sum(len(bug.found) == len(bug.runs) for bug in bugs)}.")
+    lines.append("")
+    lines.append("Without a bug: " +
+                 "; ".join(f"seed {seed} {run.check or run.result} at {steps_text(run.steps)}"
+                           for seed, run in healthy.items()) + ".")
+    lines.append("")
+    lines.append("Checks that none of these made fail: " +
+                 (", ".join(f"`{check}`" for check in silent) or "none") + ".")
+    return lines
+
+
+def write(lines):
+    text = DOCUMENT.read_text()
+    head, rest = text.split(BEGIN)
+    tail = rest.split(END)[1]
+    DOCUMENT.write_text(head + BEGIN + "\n" + "\n".join(lines) + "\n" + END + tail)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
+    parser.add_argument("--seeds", type=int, default=10, help="seeds 1 to N")
+    parser.add_argument("--events", default="1m")
+    parser.add_argument("--bug", action="append", default=[])
+    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.smoke:
+        arguments.seeds, arguments.bug, arguments.events = 1, SMOKE, "100k"
+    program = str(pathlib.Path(arguments.build) / "faberio-sim")
+    rows = catalogue()
+    unknown = set(arguments.bug) - {row[0] for row in rows}
+    if unknown:
+        print(f"mutants: no such bug: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    bugs = [Bug(row) for row in rows if not arguments.bug or row[0] in arguments.bug]
+    seeds = range(1, arguments.seeds + 1)
+    healthy = {seed: Run(program, seed, arguments.events) for seed in seeds}
+    for bug in bugs:
+        bug.run(program, healthy, arguments.events)
+        print(bug.line(), flush=True)
+    lines = report(bugs, healthy, checks(program), arguments)
+    print("\n".join(lines[len(bugs) + 3:]))
+    if arguments.write:
+        write(lines)
+    return 0 if all(len(bug.found) == len(bug.runs) for bug in bugs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

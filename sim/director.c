@@ -357,7 +357,6 @@ static void heal(fb_sim_world *world)
     uint64_t mask = fb_draw(world->seed, FB_SIM_STREAM_HEAL, 1, d->round) |
                     UINT64_C(3) << (d->round % (nodes - 1 ? nodes - 1 : 1));
     for (uint32_t i = 0; i < nodes && !all; i++) world->held_apart[i] = (mask >> (i % 64) & 1) == 0;
-    world->traitor = UINT32_MAX;
     fb_sim_weather_clear(world);
     for (uint32_t i = 0; i < nodes; i++) {
         if (world->nodes[i].core == NULL && !world->nodes[i].booting) fb_sim_boot(world, i);

@@ -72,7 +72,7 @@ static bool reset_floor(fb_node *node, uint32_t link, fb_record *record)
     record->floor_ms = fb_receive_floor_reset(&window);
     fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
     fb_digest_touch(node, FB_DIGEST_SEEN, fb_record_index(m, record));
-    fb_observe_floor(node, record);
+    fb_observe_floor(node, record, true);
     return true;
 }
 
@@ -135,10 +135,11 @@ static void deliver(fb_node *node, uint32_t link, uint64_t number, const fb_enve
     fb_message_counts *counts = &m->sender[channel->member].counts;
     counts->delivered++;
     fb_count(node, FB_COUNTER_MESSAGES_DELIVERED, 1);
-    uint8_t bytes[48];
+    uint8_t bytes[56];
     memcpy(bytes, e->space.b, 16);
     memcpy(bytes + 16, e->source.b, 16);
     memcpy(bytes + 32, e->id.b, 16);
+    fb_store_be(bytes + 48, e->timestamp, 8);
     fb_observe(node, FB_FACT_DELIVERED, fb_link_at(node, link)->number, number,
                fb_span_of(bytes, sizeof bytes));
     switch (e->type) {

@@ -16,8 +16,7 @@ typedef struct waiting {
 
 typedef struct state {
     fb_sim_memo delivered;
-    fb_sim_memo floors; /* (node, space, sender) -> floor */
-    fb_sim_memo resets; /* as above -> how often it was lowered */
+    fb_sim_memo resets; /* (node, space, sender) -> how often its floor was lowered */
     uint64_t lowered;   /* resets in all */
     waiting *links;
 } state;
@@ -27,7 +26,6 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     state local;
     state *s = own != NULL ? own : &local;
     fb_sim_memo_init(&s->delivered, arena, world->config.nodes <= 16 ? 1u << 13 : 1u << 15);
-    fb_sim_memo_init(&s->floors, arena, 1u << 12);
     fb_sim_memo_init(&s->resets, arena, 1u << 12);
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
 }
@@ -44,12 +42,15 @@ static void delivered(fb_sim_world *world, state *s, uint32_t node, const fb_eff
     fb_sim_message m = fb_sim_message_of(fx);
     /* A lowered floor forgets what was behind it: ids from before count as new (P-5). */
     uint64_t key = fb_sim_message_key(m.id, m.peer, world->nodes[node].id);
+    /* A liar may give one id to messages of two times; the floor tells only times apart. */
+    key += m.timestamp * UINT64_C(0x9e3779b97f4a7c15);
     if (s->lowered != 0) {
         fb_id pair[2] = {m.space, m.peer};
         const uint64_t *resets =
             fb_sim_memo_find(&s->resets, fb_sim_key(fb_span_of(pair, sizeof pair), node));
         if (resets != NULL) key += *resets;
     }
+    if (key == 0) key = 1;
     uint64_t incarnation = world->nodes[node].incarnation & ~ACKED;
     uint64_t *known = fb_sim_memo_at(&s->delivered, key);
     if (*known != 0 && ((*known & ACKED) != 0 || (*known & ~ACKED) == incarnation)) {
@@ -79,14 +80,11 @@ static void acked(fb_sim_world *world, state *s, const fb_effect *fx)
 
 static void floor_moved(state *s, uint32_t node, const fb_effect *fx)
 {
+    if (fx->c == 0) return;
     uint64_t key = fb_sim_key(fb_span_of(fb_effect_bytes(fx), fx->len < 32 ? fx->len : 32), node);
-    const uint64_t *before = fb_sim_memo_find(&s->floors, key);
-    if (before != NULL && (int64_t)fx->b < (int64_t)*before) {
-        const uint64_t *resets = fb_sim_memo_find(&s->resets, key);
-        fb_sim_memo_put(&s->resets, key, resets == NULL ? 1 : *resets + 1);
-        s->lowered++;
-    }
-    fb_sim_memo_put(&s->floors, key, fx->b);
+    const uint64_t *resets = fb_sim_memo_find(&s->resets, key);
+    fb_sim_memo_put(&s->resets, key, resets == NULL ? 1 : *resets + 1);
+    s->lowered++;
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)

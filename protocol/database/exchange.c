@@ -226,6 +226,17 @@ void fb_vector_ask(fb_node *node, uint32_t link, uint32_t area, fb_id id)
     fb_link_has_output(node, link, FB_CHANNEL_CONTROL);
 }
 
+void fb_vector_compare_all(fb_node *node, uint32_t space)
+{
+    for (uint32_t link = 0; link < fb_link_capacity(node); link++) {
+        fb_link_vectors *lv = link_of(node, link);
+        if (!lv->up || fb_link_at(node, link)->space != space) continue;
+        lv->summary = true;
+        lv->summary_after = lowest;
+        fb_link_has_output(node, link, FB_CHANNEL_CONTROL);
+    }
+}
+
 void fb_database_differs(fb_node *node, uint32_t link)
 {
     fb_link_vectors *lv = link_of(node, link);

@@ -102,6 +102,13 @@ bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uin
     if (!lacking(node, area, peer, incarnation, batch)) return false;
     /* More of this very life than we made: only a verified header tells what that means. */
     if (incarnation == node->incarnation && fb_id_equal(peer, node->self)) return false;
+    /* Nothing of who is no member is taken, so it is not asked for either; when its membership
+     * comes, vectors are compared again. */
+    uint32_t space = fb_area_get(node, area)->space;
+    if (fb_member_find(node, space, peer) == FB_NONE) {
+        node->database->spaces[space].strangers = true;
+        return false;
+    }
     uint32_t index = fb_wanted_find(node, area, peer);
     if (index == FB_NONE) index = wanted_add(node, area, peer);
     if (index == FB_NONE) return false; /* the next comparison of vectors says it again */
@@ -316,6 +323,10 @@ void fb_fetch_go_all(fb_node *node, uint32_t space)
 
 void fb_fetch_unpark(fb_node *node, uint32_t space)
 {
+    if (node->database->spaces[space].strangers) {
+        node->database->spaces[space].strangers = false;
+        fb_vector_compare_all(node, space);
+    }
     for (uint32_t at = node->database->spaces[space].first; at != 0;) {
         uint32_t area = at - 1;
         at = fb_area_get(node, area)->next;

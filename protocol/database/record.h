@@ -26,9 +26,8 @@
 #define FB_RECORD_FRAME_BYTES (1u + 16 + 2 + 4 + 8)
 /* Longer values are stored apart from their record. */
 #define FB_VALUE_INLINE_MAX 128u
-/* The most a stored record may hold: a writer stays below the first, so that what concurrent
- * writers add still fits below the second. */
-#define FB_RECORD_WRITE_MAX        32768u
+/* The most a stored record may hold. A writer stays below a third of it, so that what concurrent
+ * writers add still fits: a receiver drops nothing. */
 #define FB_RECORD_BYTES_MAX_STORED 61440u
 
 #define FB_EXISTENCE_BYTES (FB_DOT_BYTES + 8u)

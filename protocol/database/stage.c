@@ -24,9 +24,7 @@ void fb_stage_layout(fb_node *node, fb_arena *arena)
     fb_change *changes = fb_arena_take(arena, FB_BATCH_CHANGES_MAX, sizeof *changes);
     if (db == NULL) return;
     db->record_max = record_max;
-    /* Half for the writer, so that what concurrent writers add still fits (record.h). */
-    db->record_write_max =
-        record_max / 2 < FB_RECORD_WRITE_MAX ? record_max / 2 : FB_RECORD_WRITE_MAX;
+    db->record_write_max = record_max / 3; /* record.h */
     db->changes = changes;
     db->stage.bytes = bytes;
     db->stage.bytes_cap = bytes_cap;

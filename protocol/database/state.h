@@ -115,6 +115,7 @@ typedef struct fb_space_areas {
     uint32_t first;     /* area, plus one */
     uint32_t own;       /* the space's own area, plus one */
     uint64_t changelog; /* last sequence given */
+    bool strangers;     /* something of a node that is no member here yet was offered */
 } fb_space_areas;
 
 /* A batch being filled with the changes of this node. */
@@ -496,6 +497,8 @@ void fb_serve_reset(fb_node *node);
 void fb_vector_exchange_layout(fb_node *node, fb_arena *arena);
 void fb_vector_exchange_reset(fb_node *node);
 void fb_vector_ask(fb_node *node, uint32_t link, uint32_t area, fb_id id);
+/* Tells every link of a space what is held here, to be told of the rest. */
+void fb_vector_compare_all(fb_node *node, uint32_t space);
 void fb_onward_layout(fb_node *node);
 /* A received batch was applied to this area. */
 void fb_onward_applied(fb_node *node, uint32_t area, bool conflict);

@@ -287,6 +287,70 @@ static void stamps_follow_what_was_seen(void **state)
     assert_true(fb_stamp_compare(3, x, 3, y) < 0);
 }
 
+/* What is stamped beyond the horizon is stored and counted, and not shown. */
+static void hidden_values_wait(void **state)
+{
+    (void)state;
+    static uint8_t out[4096], scratch[4096];
+    fb_record record;
+    world w = {.count = 0};
+    bool all[CHANGES] = {true, true, true, true, true};
+    view v = {&w, all};
+    fb_merge_ops ops = {.user = &v, .covered = covered};
+    fb_merged merged;
+    node_state n = {.len = 0};
+    for (uint32_t i = 0; i < 2; i++) {
+        fb_field_write field = {fb_span_text("a"), false, fb_span_text(i == 0 ? "10" : "20")};
+        assert_int_equal(fb_record_decode(fb_span_of(NULL, 0), &record), FB_OK);
+        fb_record_write write = {.record = the_record,
+                                 .op = FB_CHANGE_WRITE,
+                                 .fields = &field,
+                                 .count = 1,
+                                 .author_kind = FB_AUTHOR_OPERATOR,
+                                 .wall_us = i == 0 ? 10 : 20,
+                                 .horizon = 100,
+                                 .dot = dot_of(i, 1),
+                                 .secret = secret};
+        fb_writer c = fb_writer_of(w.made[i].bytes, sizeof w.made[i].bytes);
+        assert_int_equal(fb_change_build(&c, &record, &write), FB_OK);
+        assert_int_equal(fb_change_decode(fb_writer_span(&c), &w.made[i].change), FB_OK);
+        assert_int_equal(fb_record_decode(fb_span_of(n.stored, n.len), &record), FB_OK);
+        assert_int_equal(fb_record_merge(&record, &w.made[i].change, write.dot, &ops, out, scratch,
+                                         sizeof out, &merged),
+                         FB_OK);
+        assert_int_equal(merged.conflict, i == 1);
+        n.len = merged.stored.len;
+        memcpy(n.stored, merged.stored.p, n.len);
+    }
+    assert_int_equal(fb_record_decode(fb_span_of(n.stored, n.len), &record), FB_OK);
+    fb_record_walk walk = fb_record_walk_of(&record);
+    fb_record_field field;
+    assert_true(fb_record_next(&walk, &field));
+    assert_int_equal(field.count, 2);
+    int64_t stamp;
+    assert_false(fb_record_visible(&record, 9, &stamp));
+    assert_true(fb_record_visible(&record, 19, &stamp));
+    assert_int_equal(stamp, 10);
+    assert_true(fb_record_visible(&record, 20, &stamp));
+    assert_int_equal(stamp, 20);
+    assert_int_equal(fb_record_displayed(&field, 9), UINT32_MAX);
+    assert_int_equal(fb_record_displayed(&field, 19), 0);
+    assert_int_equal(fb_record_displayed(&field, 20), 1);
+    /* A write replaces the hidden one too, and its stamp follows what could be seen. */
+    fb_record_write write = {.record = the_record,
+                             .op = FB_CHANGE_DELETE,
+                             .author_kind = FB_AUTHOR_OPERATOR,
+                             .wall_us = 5,
+                             .horizon = 15,
+                             .dot = dot_of(2, 1),
+                             .secret = secret};
+    fb_writer c = fb_writer_of(w.made[2].bytes, sizeof w.made[2].bytes);
+    assert_int_equal(fb_change_build(&c, &record, &write), FB_OK);
+    assert_int_equal(fb_change_decode(fb_writer_span(&c), &w.made[2].change), FB_OK);
+    assert_int_equal(w.made[2].change.stamp, 11);
+    assert_int_equal(w.made[2].change.replaced.count, 2);
+}
+
 static void damaged_records_are_told(void **state)
 {
     (void)state;
@@ -312,9 +376,8 @@ static void damaged_records_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_order_gives_one_record),
-        cmocka_unit_test(a_replacer_may_come_first),
-        cmocka_unit_test(stamps_follow_what_was_seen),
+        cmocka_unit_test(every_order_gives_one_record), cmocka_unit_test(a_replacer_may_come_first),
+        cmocka_unit_test(stamps_follow_what_was_seen),  cmocka_unit_test(hidden_values_wait),
         cmocka_unit_test(damaged_records_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

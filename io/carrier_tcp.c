@@ -27,6 +27,8 @@ typedef struct tcp_link {
     uv_tcp_t tcp;
     uv_timer_t timer; /* dial deadline, then linger */
     uv_getaddrinfo_t resolving;
+    struct addrinfo *found;       /* of the name that is dialled */
+    const struct addrinfo *other; /* the next of them to try */
     uv_connect_t connecting;
     uv_shutdown_t shutting;
     uint32_t pins; /* handles and requests that libuv still knows; freed at 0 */
@@ -109,6 +111,7 @@ static void link_unpin(tcp_link *link)
     uint64_t dial = link->dial;
     fb_error error = link->error;
     free(link->rest);
+    uv_freeaddrinfo(link->found);
     free(link);
     if (tell && number != 0) {
         carrier->handlers.closed(carrier->handlers.user, number, error);
@@ -350,21 +353,52 @@ static void dial_over(uv_timer_t *timer)
     link_end(timer->data, FB_ERR_DEADLINE);
 }
 
+static void link_connect(tcp_link *link, const struct sockaddr *address);
+
+/* The socket of a failed attempt is gone: the name's next address gets a fresh one. */
+static void attempt_closed(uv_handle_t *handle)
+{
+    tcp_link *link = handle->data;
+    if (link->state != LINK_DIALLING) {
+        link_unpin(link); /* ended meanwhile */
+        return;
+    }
+    const struct addrinfo *at = link->other;
+    link->other = at->ai_next;
+    uv_tcp_init(link->carrier->loop, &link->tcp);
+    link->tcp.data = link;
+    link_connect(link, at->ai_addr);
+}
+
+static void attempt_failed(tcp_link *link)
+{
+    if (link->other != NULL) {
+        uv_close((uv_handle_t *)&link->tcp, attempt_closed);
+    } else {
+        link_end(link, FB_ERR_UNREACHABLE);
+    }
+}
+
+static void connected(tcp_link *link)
+{
+    fb_carrier *carrier = link->carrier;
+    uv_timer_stop(&link->timer);
+    link_number(link);
+    carrier->handlers.dialled(carrier->handlers.user, link->dial, link->number, FB_OK);
+    if (link->state == LINK_OPEN) {
+        carrier->handlers.writable(carrier->handlers.user, link->number, FB_CARRIER_CREDIT);
+    }
+    if (link->state == LINK_OPEN) link_read(link);
+}
+
 static void connect_done(uv_connect_t *req, int status)
 {
     tcp_link *link = req->data;
-    if (link->state == LINK_DIALLING) {
-        if (status != 0) {
-            link_end(link, FB_ERR_UNREACHABLE);
+    if (link->state == LINK_DIALLING && !uv_is_closing((uv_handle_t *)&link->tcp)) {
+        if (status == 0) {
+            connected(link);
         } else {
-            fb_carrier *carrier = link->carrier;
-            uv_timer_stop(&link->timer);
-            link_number(link);
-            carrier->handlers.dialled(carrier->handlers.user, link->dial, link->number, FB_OK);
-            if (link->state == LINK_OPEN) {
-                carrier->handlers.writable(carrier->handlers.user, link->number, FB_CARRIER_CREDIT);
-            }
-            if (link->state == LINK_OPEN) link_read(link);
+            attempt_failed(link);
         }
     }
     link_unpin(link);
@@ -374,25 +408,26 @@ static void link_connect(tcp_link *link, const struct sockaddr *address)
 {
     link->state = LINK_DIALLING;
     link->connecting.data = link;
-    if (uv_tcp_connect(&link->connecting, &link->tcp, address, connect_done) != 0) {
-        link_end(link, FB_ERR_UNREACHABLE);
-        return;
+    if (uv_tcp_connect(&link->connecting, &link->tcp, address, connect_done) == 0) {
+        link->pins++;
+    } else {
+        attempt_failed(link);
     }
-    link->pins++;
 }
 
 static void resolve_done(uv_getaddrinfo_t *req, int status, struct addrinfo *found)
 {
     tcp_link *link = req->data;
+    link->found = found;
     if (link->state == LINK_RESOLVING) {
         if (status == 0 && found != NULL) {
+            link->other = found->ai_next;
             link_connect(link, found->ai_addr);
         } else {
             link->state = LINK_DIALLING; /* nothing left to cancel */
             link_end(link, FB_ERR_UNREACHABLE);
         }
     }
-    uv_freeaddrinfo(found);
     link_unpin(link);
 }
 

@@ -386,3 +386,26 @@ def test_large_values_replicate(team):
         0, 1000, 20000, 40000, 49000]
     code, err = b.refused("record", "put", "team", COLLECTION, "new", f'text="{"x" * 60000}"')
     assert code == 1 and "field text" in err
+
+
+@pytest.mark.parametrize("listen, host", [("[::1]:0", "[::1]"), (":0", "127.0.0.1"),
+                                          ("127.0.0.1:0", "localhost")])
+def test_addresses_of_every_kind(net, listen, host):
+    a, b = net.node("a"), net.node("b")
+    for node in (a, b):
+        node.port = listen
+        node.init()
+        node.start()
+    a.json("space", "create", "team")
+    if listen == ":0":
+        code, err = a.refused("space", "invite", "team")
+        assert code == 1 and "where can this node be dialled" in err
+    address = f"{host}:{a.listen.rsplit(':', 1)[1]}"
+    invite = a.json("space", "invite", "team", "--address", address)["invite"]
+    b.json("space", "join", invite)
+    a.json("space", "approve", "team", b.id)
+    record = put(a, "n=1")["id"]
+    with b.watch("team", "--since", "0") as watch:
+        watch.until([record])
+    peer, = b.json("peers")["peers"]
+    assert peer["node_id"] == a.id and peer["state"] == "open" and peer["address"] == address

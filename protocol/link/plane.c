@@ -60,6 +60,8 @@ static void write_plane(const fb_links *links, fb_writer *w)
     }
 }
 
+#define LINK_WORDS 10u
+
 static void link_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_links *links = node->links;
@@ -69,30 +71,31 @@ static void link_write(const fb_node *node, uint32_t index, fb_writer *w)
     }
     const fb_link *link = &links->table[index];
     if (link->info.state == FB_LINK_FREE) return;
-    const bool flags[] = {
-        link->local_ok,         link->peer_ok, link->shown,      link->up,    link->kept,
-        link->stranger,         link->paused,  link->close_sent, link->ended, link->info.external,
-        link->info.offset_known};
     uint64_t bits = (uint64_t)link->info.state | (uint64_t)link->step << 4 |
                     (uint64_t)link->owes << 8 | (uint64_t)link->wants << 16 |
-                    (uint64_t)link->control_wants << 20;
-    for (size_t i = 0; i < sizeof flags; i++) bits |= (uint64_t)flags[i] << (32 + i);
-    fb_write_u64(w, bits);
-    fb_write_u64(w, link->fixed);
-    fb_write_u64(w, link->info.heard_ns);
-    fb_write_u64(w, (uint64_t)link->info.clock_offset_us);
-    fb_write_u64(w, link->credit);
-    fb_write_u32(w, link->points);
-    fb_write_u32(w, link->in_used);
-    fb_write_u64(w, link->piece_at);
-    if (link->info.external) {
-        for (uint32_t c = 0; c < FB_CHANNELS; c++) fb_write_u64(w, link->numbers[c]);
-        return;
-    }
-    fb_write_u64(w, link->send.nonce);
-    fb_write_u64(w, link->receive.nonce);
-    fb_write_u32(w, link->parts[FB_CHANNEL_MESSAGING].used);
-    fb_write_u32(w, link->parts[FB_CHANNEL_CALLS].used);
+                    (uint64_t)link->control_wants << 20 | (uint64_t)link->local_ok << 32 |
+                    (uint64_t)link->peer_ok << 33 | (uint64_t)link->shown << 34 |
+                    (uint64_t)link->up << 35 | (uint64_t)link->kept << 36 |
+                    (uint64_t)link->stranger << 37 | (uint64_t)link->paused << 38 |
+                    (uint64_t)link->close_sent << 39 | (uint64_t)link->ended << 40 |
+                    (uint64_t)link->info.offset_known << 41;
+    bool external = link->info.external;
+    const uint64_t words[LINK_WORDS] = {
+        bits,
+        link->fixed,
+        link->info.heard_ns,
+        (uint64_t)link->info.clock_offset_us,
+        link->credit,
+        (uint64_t)link->points << 32 | link->in_used,
+        link->piece_at,
+        external ? link->numbers[FB_CHANNEL_CONTROL] : link->send.nonce,
+        external ? link->numbers[FB_CHANNEL_MESSAGING] : link->receive.nonce,
+        external ? link->numbers[FB_CHANNEL_CALLS]
+                 : (uint64_t)link->parts[FB_CHANNEL_MESSAGING].used << 32 |
+                       link->parts[FB_CHANNEL_CALLS].used,
+    };
+    uint8_t *room = fb_write_room(w, sizeof words);
+    for (size_t i = 0; room != NULL && i < LINK_WORDS; i++) fb_store_be(room + 8 * i, words[i], 8);
 }
 
 static const fb_digest_kind link_kind = {"link", link_count, link_cell, link_write};

@@ -9,9 +9,7 @@ _Static_assert(FB_RECORD_OVERHEAD == FB_RECORD_LENGTH + FB_NOISE_TAG, "what stan
 
 static void rekey_when_due(fb_cipher *cipher, const fb_provider *provider)
 {
-    if (cipher->nonce != 0 && cipher->nonce % FB_REKEY_EVERY == 0) {
-        fb_cipher_rekey(cipher, provider);
-    }
+    if (fb_transport_rekeys(cipher)) fb_cipher_rekey(cipher, provider);
 }
 
 fb_status fb_transport_seal(fb_cipher *cipher, const fb_provider *provider, uint8_t *wire,

@@ -21,6 +21,12 @@
 #define FB_RECORD_PIECE_MAX (FB_RECORD_BYTES_MAX - FB_RECORD_HEAD) /* of a frame in one record */
 #define FB_RECORD_WIRE_MAX  (FB_RECORD_BYTES_MAX + FB_RECORD_OVERHEAD)
 
+/* Is the key replaced before the next message? */
+static inline bool fb_transport_rekeys(const fb_cipher *cipher)
+{
+    return cipher->nonce != 0 && cipher->nonce % FB_REKEY_EVERY == 0;
+}
+
 /* Seals `plain_len` bytes that already stand at wire + FB_RECORD_LENGTH, in place, writes the
  * length before them and rekeys when it is time. wire has room for FB_RECORD_LENGTH + plain_len +
  * FB_NOISE_TAG bytes, which is also what the message takes. For bindings and records alike.

@@ -175,7 +175,12 @@ static fb_status binding_in(fb_node *node, uint32_t index, fb_span sealed)
 static fb_status record_in(fb_node *node, uint32_t index, fb_span sealed)
 {
     fb_link *link = fb_links_get(node, index);
-    fb_cipher cipher = link->receive; /* to go back to when the frame cannot be taken now */
+    /* To go back to when the frame cannot be taken now: the nonce, and the key where REKEY is due.
+     */
+    uint64_t nonce = link->receive.nonce;
+    bool rekeys = fb_transport_rekeys(&link->receive);
+    fb_cipher cipher;
+    if (rekeys) cipher = link->receive;
     FB_TRY(fb_transport_open(&link->receive, node->options.provider, sealed, node->links->scratch));
     fb_record record;
     FB_TRY(fb_record_parse(fb_span_of(node->links->scratch, sealed.len - FB_NOISE_TAG), &record));
@@ -200,12 +205,13 @@ static fb_status record_in(fb_node *node, uint32_t index, fb_span sealed)
         link->info.heard_ns = node->mono_ns;
     }
     if (status == FB_ERR_BUSY) {
-        link->receive = cipher;
+        link->receive.nonce = nonce;
+        if (rekeys) link->receive = cipher;
         *parts = before;
     } else if (complete) {
         fb_links_frame_give(node, parts);
     }
-    fb_cipher_wipe(&cipher);
+    if (rekeys) fb_cipher_wipe(&cipher);
     return status;
 }
 

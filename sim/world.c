@@ -43,6 +43,11 @@ static void layout(fb_sim_world *world, fb_arena *arena)
         fb_arena_take(arena, (size_t)config->nodes * config->nodes, sizeof *world->carriers);
     world->traitor = UINT32_MAX;
     if (arena->base != NULL) {
+        /* Nobody wants a tick: any leaf below stands for an inner place, but none of elsewhere. */
+        for (uint32_t at = world->tick_leaves; at-- > 1;) {
+            bool inner = 2 * at < world->tick_leaves;
+            world->tick_tree[at] = inner ? world->tick_tree[2 * at] : 2 * at - world->tick_leaves;
+        }
         fb_sim_queue_init(&world->queue, entries, queue);
         fb_sim_blobs_init(&world->blobs, world->blob_memory, config->blob_bytes, buckets,
                           config->blob_buckets);
@@ -338,6 +343,7 @@ static void of_node(fb_sim_world *world, const fb_sim_entry *entry, uint32_t ind
 static void tick(fb_sim_world *world, uint32_t index)
 {
     fb_sim_node *node = &world->nodes[index];
+    FB_ASSERT(node->tick_at_ns >= world->now_ns);
     world->now_ns = node->tick_at_ns;
     if (node->paused_until_ns > world->now_ns) {
         fb_sim_tick_set(world, index, node->paused_until_ns);

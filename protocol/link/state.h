@@ -185,7 +185,8 @@ void fb_links_fix(fb_node *node, uint32_t index);
 /* The link changed: its digest. */
 static inline void fb_links_touch(fb_node *node, uint32_t index)
 {
-    fb_digest_touch(node, FB_DIGEST_LINK, index);
+    /* Marked already, as a rule: several parts of one step touch the same link. */
+    if (!node->links->table[index].cell.dirty) fb_digest_touch(node, FB_DIGEST_LINK, index);
 }
 /* The link may have something to emit. */
 static inline void fb_links_ready(fb_node *node, uint32_t index)

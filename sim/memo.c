@@ -38,15 +38,16 @@ uint64_t *fb_sim_memo_at(fb_sim_memo *memo, uint64_t key)
 {
     fb_sim_memo_slot *slot = slot_of(memo, memo->young, key);
     if (slot->key == key) return &slot->value;
-    fb_sim_memo_slot *old = slot_of(memo, memo->young ^ 1, key);
-    if (old->key == key) return &old->value;
+    /* What is used again is young again. */
+    const fb_sim_memo_slot *old = slot_of(memo, memo->young ^ 1, key);
+    uint64_t value = old->key == key ? old->value : 0;
     if (memo->used > memo->mask / 2) {
         memo->young ^= 1;
         memset(memo->tables[memo->young], 0, ((size_t)memo->mask + 1) * sizeof *memo->tables[0]);
         memo->used = 0;
         slot = slot_of(memo, memo->young, key);
     }
-    *slot = (fb_sim_memo_slot){key, 0};
+    *slot = (fb_sim_memo_slot){key, value};
     memo->used++;
     return &slot->value;
 }

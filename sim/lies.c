@@ -37,9 +37,13 @@ void fb_sim_lie(fb_sim_provider *provider, uint8_t *record, size_t len)
     fb_writer w = fb_writer_of(changed, sizeof changed);
     switch ((enum fb_sim_lie)lie) {
     case FB_SIM_LIE_FORGE: {
-        /* A member's name on another's words, or a byte of the message changed after signing. */
-        size_t place = (size_t)((bits >> 8) % bytes.len);
-        if ((bits & 64) != 0) place = bytes.len - 1 - (size_t)((bits >> 8) % 64);
+        /* A new id, or other words, under the old signature. An id that its core never sent is
+         * how a check would know it again. */
+        size_t place = 8 + (size_t)((bits >> 8) % 10);
+        if (place == 10) place = 9; /* the variant's bits stay right */
+        if (bytes.len > 60 && (bits & 64) != 0) {
+            record[at + bytes.len - 1 - (size_t)((bits >> 8) % 64)] ^= 1;
+        }
         record[at + place] ^= (uint8_t)(1u << (bits >> 4 & 3));
         goto told;
     }

@@ -376,11 +376,20 @@ static void record_bytes(fb_sim_world *world, const fb_sim_connection *c, fb_spa
     net->recorded_len += (uint32_t)len;
 }
 
+/* Whether what is still on its way arrives before the bad news, or never. */
+static bool coin(fb_sim_world *world, const fb_sim_connection *c, uint32_t side)
+{
+    fb_sim_path *path = flow_path(world, c, side);
+    return (fb_draw(world->seed, FB_SIM_STREAM_CUT, path_entity(world, path) + (1u << 24),
+                    path->dials++) &
+            1) != 0;
+}
+
 /* Both ends learn that the connection broke. */
 static void connection_cut(fb_sim_world *world, fb_sim_connection *c)
 {
     for (uint32_t side = 0; side < 2; side++) {
-        flow_end(world, c, side, FB_ERR_LINK_CLOSED, world->now_ns, false);
+        flow_end(world, c, side, FB_ERR_LINK_CLOSED, world->now_ns, coin(world, c, side));
     }
 }
 
@@ -616,7 +625,7 @@ void fb_sim_network_crashed(fb_sim_world *world, uint32_t node)
                 c->flows[1 - side].swallowing = true;
                 world->fired[FB_SIM_FAULT_HALF_OPEN]++;
             }
-            flow_end(world, c, side, FB_ERR_LINK_CLOSED, at, false);
+            flow_end(world, c, side, FB_ERR_LINK_CLOSED, at, coin(world, c, side));
         }
         connection_release_if_over(world, c);
     }

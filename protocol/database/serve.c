@@ -172,7 +172,8 @@ static void send(fb_node *node, uint32_t slot)
     const fb_step_back *life = &serve->path[serve->depth - 1];
     fb_id peer = serve->range[serve->at].node;
     uint32_t local = fb_area_get(node, serve->area)->local;
-    fb_op *op = fb_op_begin(node, FB_OP_READER, send_run, 0, 0);
+    fb_op_kind kind = MUTANT(TOLD_BEFORE_DURABLE, FB_OP_READER, FB_OP_WRITER);
+    fb_op *op = fb_op_begin(node, kind, send_run, 0, 0);
     if (op == NULL) {
         done(node, slot, FB_ERR_BUSY);
         return;

@@ -199,7 +199,7 @@ static fb_status announce(fb_node *node, uint32_t space, uint8_t type, fb_id are
         fb_count(node, FB_COUNTER_MESSAGES_DROPPED, 1);
         return FB_ERR_BUSY;
     }
-    if (what.w > fb_w_durable(node)) {
+    if (MUTANT(TOLD_BEFORE_DURABLE, what.w > fb_w_durable(node), false)) {
         stage(m, index, what, link);
     } else {
         renew(node, &m->announcement[index], what.incarnation, what.batch);

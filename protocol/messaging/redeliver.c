@@ -97,7 +97,7 @@ void fb_redeliver_down(fb_node *node, uint32_t link)
         const fb_window_entry *entry =
             &channel->entries[(channel->first + i) % FB_SEND_WINDOW_MESSAGES];
         /* A second break, or it never left. */
-        if (entry->redelivered || !entry->given) {
+        if (MUTANT(REDELIVERED_AGAIN, entry->redelivered, false) || !entry->given) {
             drop(node, channel->member, FB_ERR_UNREACHABLE, entry->signal);
             continue;
         }

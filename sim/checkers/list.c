@@ -58,6 +58,8 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_delivered_in_order,
     &fb_sim_check_durable_before_acked,
     &fb_sim_check_durable_before_reply,
+    &fb_sim_check_durable_before_told,
+    &fb_sim_check_redelivered_once,
     &fb_sim_check_replies_once,
     &fb_sim_check_write_sets_in_order,
     &fb_sim_check_ids_ascend,

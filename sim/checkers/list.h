@@ -12,6 +12,8 @@ extern const fb_sim_check fb_sim_check_delivered_once;
 extern const fb_sim_check fb_sim_check_delivered_in_order;
 extern const fb_sim_check fb_sim_check_durable_before_acked;
 extern const fb_sim_check fb_sim_check_durable_before_reply;
+extern const fb_sim_check fb_sim_check_durable_before_told;
+extern const fb_sim_check fb_sim_check_redelivered_once;
 extern const fb_sim_check fb_sim_check_replies_once;
 extern const fb_sim_check fb_sim_check_write_sets_in_order;
 extern const fb_sim_check fb_sim_check_ids_ascend;

@@ -68,7 +68,8 @@ struct fb_node {
     uint64_t incarnation, seq, w, w_done, mono_ns, next_ns, numbers;
     int64_t wall_us;
     bool in_flight;
-    uint32_t dirty;
+    uint32_t dirty;  /* registers that no write set has yet, as a bit set */
+    uint32_t flight; /* those in the write set that is not durable */
     uint32_t peers_stored;
     entry entries[RECORDS];
     toy_link links[LINKS];
@@ -210,6 +211,7 @@ static void seal(fb_node *node)
         count++;
     }
     FB_ASSERT(!w.failed);
+    node->flight = node->dirty;
     node->dirty = 0;
     node->in_flight = true;
     node->w++;
@@ -274,8 +276,9 @@ static void speak(fb_node *node, toy_link *link)
     while (link->link != 0 && link->credit != 0) {
         if (link->out_at == MESSAGE) {
             uint32_t i = 0;
-            while (i < RECORDS && ((link->unsaid >> i & 1) == 0 || node->entries[i].counter == 0))
-                i++;
+            /* What could still be lost is told to nobody. */
+            uint32_t told = link->unsaid & ~(node->dirty | node->flight);
+            while (i < RECORDS && ((told >> i & 1) == 0 || node->entries[i].counter == 0)) i++;
             if (i == RECORDS) return;
             link->unsaid &= ~(1u << i);
             fb_writer w = fb_writer_of(link->out, sizeof link->out);
@@ -493,6 +496,7 @@ static void written(fb_node *node, const fb_event *ev)
         return;
     }
     node->in_flight = false;
+    node->flight = 0;
     node->w_done = ev->b;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < node->reply_count; i++) {

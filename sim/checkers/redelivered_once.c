@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/list.h"
+
+/* What was unacknowledged when a link broke goes first on the next one, and after a second break it
+ * is dropped. A carrier repeats within one link as often as it must. */
+
+#define AGAIN (UINT64_C(1) << 63) /* it was given to a second link */
+
+typedef struct link_state {
+    uint64_t link;
+    uint64_t bound_at; /* steps of the world */
+    uint64_t ended_at; /* 0: not yet */
+    bool new_ones;     /* something was sent on it for the first time */
+} link_state;
+
+typedef struct state {
+    fb_sim_memo last; /* message -> the link it was given to last */
+    link_state *links;
+} state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    state local;
+    state *s = own != NULL ? own : &local;
+    fb_sim_memo_init(&s->last, arena, 1u << 13);
+    s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
+}
+
+/* Of two links at once the loser's messages move to a link that has been in use. */
+static bool ended_before(const fb_sim_world *world, const state *s, uint64_t link, uint64_t at)
+{
+    const link_state *l = &s->links[fb_sim_link_end(world, link)];
+    return l->link == link && l->ended_at != 0 && l->ended_at < at;
+}
+
+static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
+{
+    state *s = own;
+    uint32_t end = fb_sim_link_end(world, fx->b);
+    link_state *l = &s->links[end];
+    if (l->link != fx->b || fx->a == FB_FACT_LINK_BOUND) *l = (link_state){.link = fx->b};
+    if (fx->a == FB_FACT_LINK_BOUND) l->bound_at = world->steps;
+    if (fx->a == FB_FACT_LINK_ENDED) l->ended_at = world->steps;
+    if (fx->a == FB_FACT_LINK_BOUND || fx->a == FB_FACT_LINK_ENDED) return;
+    fb_sim_message m = fb_sim_message_of(fx);
+    uint64_t *last =
+        fb_sim_memo_at(&s->last, fb_sim_message_key(m.id, world->nodes[node].id, m.peer));
+    if (fx->a == FB_FACT_SENT) {
+        *last = fx->b;
+        l->new_ones = true;
+        return;
+    }
+    /* A link of an external carrier stays the same link through its sessions. */
+    if (*last == 0 || (*last & ~AGAIN) == fx->b || world->network.connections[end / 2].carrier) {
+        return;
+    }
+    if ((*last & AGAIN) != 0) {
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_redelivered_once.id,
+                        "%s gives a message to a third link", fb_sim_name(node));
+    } else if (l->new_ones && ended_before(world, s, *last & ~AGAIN, l->bound_at)) {
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_redelivered_once.id,
+                        "%s repeats an old message after new ones", fb_sim_name(node));
+    }
+    *last = fx->b | AGAIN;
+}
+
+const fb_sim_check fb_sim_check_redelivered_once = {
+    .id = "redelivered-once",
+    .musts = "FM-8.1, FM-8.2, P-6",
+    .cost = "O(1) a message",
+    .text = "unacknowledged messages go first on the next link, and to no third one",
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .facts =
+        FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_LINK_BOUND),
+    .fact = fact,
+};

@@ -109,16 +109,11 @@ void fb_batch_hash(fb_span header, uint8_t out[32])
 
 void fb_batch_root(uint8_t *leaves, uint32_t count, uint8_t out[32])
 {
-    static const uint8_t tag[2] = {0, 1};
-    for (uint32_t i = 0; i < count; i++) {
-        const fb_span parts[] = {fb_span_of(&tag[0], 1), fb_span_of(leaves + (size_t)i * 32, 32)};
-        fb_blake3(parts, 2, leaves + (size_t)i * 32, 32);
-    }
+    static const uint8_t tag = 1;
     while (count > 1) {
         uint32_t pairs = count / 2;
         for (uint32_t i = 0; i < pairs; i++) {
-            const fb_span parts[] = {fb_span_of(&tag[1], 1),
-                                     fb_span_of(leaves + (size_t)i * 64, 64)};
+            const fb_span parts[] = {fb_span_of(&tag, 1), fb_span_of(leaves + (size_t)i * 64, 64)};
             fb_blake3(parts, 2, leaves + (size_t)i * 32, 32);
         }
         if (count % 2 != 0) {

@@ -3,9 +3,11 @@
 
 #include "protocol/base/hash.h"
 
+/* Inner nodes of a path that are kept while an item is set. */
+#define PATH_KEPT 6u
+
 static const char item_label[] = "faberio-item-v1"; /* each with its zero byte */
 static const char bucket_label[] = "faberio-bucket-v1";
-static const char inner_label[] = "faberio-inner-v1";
 
 void fb_tree_key(fb_id record, uint8_t key[16])
 {
@@ -27,9 +29,10 @@ static void bucket_fingerprint(const uint8_t *items, size_t count, uint8_t out[1
 
 static void inner_fingerprint(const uint8_t *children, uint8_t out[16])
 {
-    const fb_span parts[] = {fb_span_of(inner_label, sizeof inner_label),
-                             fb_span_of(children, FB_TREE_FAN * 16)};
-    fb_blake3(parts, 2, out, 16);
+    _Static_assert((FB_TREE_FAN * 16 - sizeof bucket_label) % FB_TREE_ITEM_BYTES != 0,
+                   "no bucket hashes as many bytes");
+    const fb_span parts[] = {fb_span_of(children, FB_TREE_FAN * 16)};
+    fb_blake3(parts, 1, out, 16);
 }
 
 void fb_tree_fingerprint(const fb_tree_node *node, uint8_t out[16])
@@ -135,15 +138,20 @@ static void split(const fb_tree_ops *ops, const uint8_t *items, uint32_t count, 
 fb_status fb_tree_set(const fb_tree_ops *ops, const uint8_t key[16], const uint8_t fingerprint[16],
                       bool *grown, uint32_t *levels, uint8_t root[16])
 {
-    /* Down to the bucket; of the inner nodes only the last is kept, the others are got again on the
-     * way up: a path is short and a get costs no read. */
+    /* Down to the bucket. The inner nodes near the root are kept for the way up; deeper ones, which
+     * are rare, are got again. */
+    fb_tree_node path[PATH_KEPT];
     fb_tree_node node;
     uint32_t depth = 0;
     for (;;) {
         static const uint8_t nothing[16];
-        FB_TRY(ops->get(ops->user, depth, key, &node));
-        if (node.kind == FB_TREE_BUCKET) break;
-        const uint8_t *child = node.bytes + (size_t)fb_tree_nibble(key, depth) * 16;
+        fb_tree_node *to = depth < PATH_KEPT ? &path[depth] : &node;
+        FB_TRY(ops->get(ops->user, depth, key, to));
+        if (to->kind == FB_TREE_BUCKET) {
+            if (to != &node) node = *to;
+            break;
+        }
+        const uint8_t *child = to->bytes + (size_t)fb_tree_nibble(key, depth) * 16;
         bool empty = memcmp(child, nothing, sizeof nothing) == 0;
         if (++depth >= FB_TREE_DEPTH_MAX) return FB_ERR_STORE_DAMAGED;
         if (empty) {
@@ -173,17 +181,17 @@ fb_status fb_tree_set(const fb_tree_ops *ops, const uint8_t key[16], const uint8
         }
     }
     if (depth > *levels) *levels = depth;
-    for (;;) {
-        ops->put(ops->user, depth, key, &node);
-        fb_tree_fingerprint(&node, root);
-        if (depth == 0) return FB_OK;
-        depth--;
+    ops->put(ops->user, depth, key, &node);
+    fb_tree_fingerprint(&node, root);
+    while (depth-- > 0) {
+        fb_tree_node *above = depth < PATH_KEPT ? &path[depth] : &node;
         /* It was there on the way down, so this does not fail. */
-        fb_tree_node above;
-        FB_TRY(ops->get(ops->user, depth, key, &above));
-        memcpy(above.bytes + (size_t)fb_tree_nibble(key, depth) * 16, root, 16);
-        node = above;
+        if (above == &node) FB_TRY(ops->get(ops->user, depth, key, above));
+        memcpy(above->bytes + (size_t)fb_tree_nibble(key, depth) * 16, root, 16);
+        ops->put(ops->user, depth, key, above);
+        fb_tree_fingerprint(above, root);
     }
+    return FB_OK;
 }
 
 uint32_t fb_tree_split_levels(const fb_tree_node *bucket, uint32_t depth, const uint8_t key[16])

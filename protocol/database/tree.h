@@ -9,7 +9,8 @@
  * are never taken out (a deleted record is an item until the stable cut), so buckets only split.
  *
  * Fingerprints: of a bucket BLAKE3-128("faberio-bucket-v1" 0x00 ‖ its items), of an inner node
- * BLAKE3-128("faberio-inner-v1" 0x00 ‖ 16 times 16 bytes), zeros where nothing is.
+ * BLAKE3-128(16 times 16 bytes), zeros where nothing is: 256 bytes, four blocks, which is the
+ * length of no bucket.
  *
  * Stored node: u8 version 1, u8 kind (1 bucket, 2 inner), then the items (16 + 16 bytes each), or
  * the children. The root node carries before these: u64 items in the area, u8 levels below the
@@ -22,7 +23,7 @@
 
 #define FB_TREE_VERSION        1u
 #define FB_TREE_FAN            16u
-#define FB_TREE_BUCKET_MAX     16u
+#define FB_TREE_BUCKET_MAX     8u
 #define FB_TREE_DEPTH_MAX      32u
 #define FB_TREE_ITEM_BYTES     32u
 #define FB_TREE_NODE_BYTES_MAX (2u + 9u + FB_TREE_BUCKET_MAX * FB_TREE_ITEM_BYTES)

@@ -80,9 +80,9 @@ uint32_t fb_vector_find(const fb_node *node, uint32_t area, fb_id peer, uint64_t
     uint32_t at = fb_area_get(node, area)->entries;
     while (at != 0) {
         const fb_vector *v = fb_vector_get(node, at - 1);
-        int order = order_of(v, peer, incarnation);
-        if (order == 0) return v->closed ? FB_NONE : at - 1;
-        if (order > 0) return FB_NONE;
+        if (v->incarnation == incarnation && fb_id_equal(v->node, peer)) {
+            return v->closed ? FB_NONE : at - 1;
+        }
         at = v->next;
     }
     return FB_NONE;

@@ -157,7 +157,8 @@ static void ask_join(fb_sim_world *world, uint32_t node)
     char address[16];
     address_of(node, address);
     fb_write_bytes(&w, d->invite, d->invite_len);
-    fb_write_span16(&w, fb_span_text(address));
+    /* With an address members dial each other by themselves; here the topology is given. */
+    if (world->config.degree == 0) fb_write_span16(&w, fb_span_text(address));
     ask(world, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
 }
 
@@ -202,7 +203,9 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
                             fb_sim_name(node), fb_error_name((fb_error)asked->status));
             return;
         }
+        if (creator->request != 0 && d->approving != node) return;
         if (creator->request == 0) {
+            d->approving = node;
             fb_write_id(&w, world->space);
             fb_write_id(&w, world->nodes[node].id);
             fb_write_u8(&w, node % 4 == 3 ? 2 : 1);

@@ -126,6 +126,9 @@ static int run_main(int argc, char **argv)
                 return refuse("--nodes is 2 to 64", value);
             }
             config.nodes = (uint32_t)number;
+            if (config.nodes + 8 > config.sizes.links) config.sizes.links = config.nodes + 8;
+            if (config.nodes + 8 > config.sizes.addresses)
+                config.sizes.addresses = config.nodes + 8;
             config.connections = 64 + config.nodes * config.nodes * 4;
             if (config.connections > 32768) config.connections = 32768;
         } else if (strcmp(flag, "--events") == 0) {

@@ -156,6 +156,12 @@ void fb_call_resume(fb_node *node, uint32_t index)
     drain(node, index);
 }
 
+/* On a byte stream nobody can answer what has not left yet; its arguments still have the buffer. */
+static bool unasked(const fb_call *call)
+{
+    return !call->external && (call->owes & 1u << FB_CALL_REQUEST) != 0;
+}
+
 fb_status fb_caller_piece(fb_node *node, uint32_t link, uint64_t number, uint32_t piece_index,
                           fb_span piece)
 {
@@ -169,6 +175,7 @@ fb_status fb_caller_piece(fb_node *node, uint32_t link, uint64_t number, uint32_
         return FB_OK; /* it crossed our cancel */
     }
     fb_call *call = &rpc->call[index];
+    if (unasked(call)) return FB_ERR_CALL_MALFORMED;
     if (call->ended) return call->external ? FB_OK : FB_ERR_CALL_MALFORMED;
     if (piece_index != call->pieces) {
         if (!call->external) return FB_ERR_CALL_MALFORMED;
@@ -216,6 +223,7 @@ fb_status fb_caller_end(fb_node *node, uint32_t link, uint64_t number, uint32_t 
         return number == 0 || number > rpc->link[link].last_own ? FB_ERR_CALL_MALFORMED : FB_OK;
     }
     fb_call *call = &rpc->call[index];
+    if (unasked(call)) return FB_ERR_CALL_MALFORMED;
     if (call->ended) return call->external ? FB_OK : FB_ERR_CALL_MALFORMED;
     /* A server that had no room, or forgot the call, counts no pieces. */
     if (pieces != call->pieces && (status == FB_OK || pieces != 0)) {

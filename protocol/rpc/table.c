@@ -75,10 +75,10 @@ void fb_call_free(fb_node *node, uint32_t index)
     if (call->wanting) rpc->wanting--;
     call->wanting = false;
     fb_timer_clear(node, &call->timer);
-    /* A frame that is half out goes out whole, so its bytes stay until then. */
+    /* A frame that the link was shown may be half out: it goes out whole, so its bytes and its
+     * number stay until then. */
     bool half_out = call->peeked && rpc->link[call->link].up;
     call->role = half_out ? FB_SIDE_LEAVING : FB_SIDE_FREE;
-    call->number = 0;
     fb_call_touch(node, index);
 }
 
@@ -93,7 +93,15 @@ void fb_call_owe(fb_node *node, uint32_t index, uint32_t type)
 void fb_call_paid(fb_node *node, uint32_t index, uint32_t type)
 {
     fb_call *call = &node->rpc->call[index];
+    fb_call_link *link = &node->rpc->link[call->link];
     owing_changed(node, call, call->owes & ~(1u << type));
+    if (call->external && call->peeked && link->out == type) {
+        /* It waits for the carrier and need not be said any more; its buffer may soon hold
+         * something else. External frames leave whole, so no part of it is out. */
+        call->peeked = false;
+        link->out = 0;
+        fb_digest_touch(node, FB_DIGEST_CALL_LINK, call->link);
+    }
     fb_call_touch(node, index);
 }
 
@@ -166,7 +174,6 @@ static void write_head(const fb_node *node, const fb_call_link *link, fb_writer 
         return;
     }
     const fb_call *call = &node->rpc->call[link->out_call];
-    /* Of one that is leaving, the rest of the frame no longer matters, only its length. */
     fb_write_u64(w, call->number);
     switch (link->out) {
     case FB_CALL_REQUEST:

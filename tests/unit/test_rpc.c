@@ -372,11 +372,61 @@ static void a_frame_half_out_stays(void **state)
     assert_true(calls->peek(&fakes[0]->node, 1, &second));
     assert_int_equal(first.head_len + first.body.len, second.head_len + second.body.len);
     assert_true(fb_span_equal(first.body, second.body));
+    assert_memory_equal(first.head, second.head, first.head_len); /* of this call, not of none */
     calls->sent(&fakes[0]->node, 1);
     assert_int_equal(in_use(0), 0);
     assert_true(calls->peek(&fakes[0]->node, 1, &second)); /* the cancel follows */
     assert_int_equal(second.head[0], FB_CALL_CANCEL);
     calls->sent(&fakes[0]->node, 1);
+}
+
+/* The request waits for credit, and the peer answers a number that it can guess. */
+static void an_answer_before_the_question_is_refused(void **state)
+{
+    (void)state;
+    link_up(0, 1);
+    assert_int_equal(start("ask"), FB_OK);
+    const fb_channel *calls = channels[FB_CHANNEL_CALLS];
+    fb_frame_out first, second;
+    assert_true(calls->peek(&fakes[0]->node, 1, &first));
+    static const uint8_t guessed[] = {FB_CALL_PIECE, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 'x'};
+    static const uint8_t over[] = {FB_CALL_END, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0};
+    assert_int_equal(hand_over(0, 1, FB_CHANNEL_CALLS, fb_span_of(guessed, sizeof guessed)),
+                     FB_ERR_CALL_MALFORMED);
+    assert_int_equal(hand_over(0, 1, FB_CHANNEL_CALLS, fb_span_of(over, sizeof over)),
+                     FB_ERR_CALL_MALFORMED);
+    assert_int_equal(eaten.pieces + eaten.lasts, 0);
+    assert_true(calls->peek(&fakes[0]->node, 1, &second));
+    assert_int_equal(first.body.len, second.body.len);
+    settle(false);
+    assert_int_equal(eaten.pieces, 3);
+    assert_int_equal(eaten.status, FB_OK);
+    nothing_is_left();
+}
+
+/* External carrier: a repeated piece waits for credit when the caller says that it has it. */
+static void a_piece_that_was_taken_is_not_said_again(void **state)
+{
+    (void)state;
+    fake_external = true;
+    link_up(0, 1);
+    serve.later = true;
+    assert_int_equal(start("ask"), FB_OK);
+    settle(false);
+    answer(&fakes[1]->node, serve.waiting);
+    const fb_channel *calls = channels[FB_CHANNEL_CALLS];
+    fb_frame_out out;
+    assert_true(calls->peek(&fakes[1]->node, 0, &out));
+    calls->sent(&fakes[1]->node, 0);
+    uint8_t credit[21] = {FB_CALL_CREDIT, 0, 0, 0, 0, 0, 0, 0, 1};
+    assert_int_equal(hand_over(1, 0, FB_CHANNEL_CALLS, fb_span_of(credit, sizeof credit)), FB_OK);
+    assert_true(calls->peek(&fakes[1]->node, 0, &out));
+    assert_int_equal(out.head[0], FB_CALL_PIECE);
+    credit[12] = 1; /* one piece taken */
+    assert_int_equal(hand_over(1, 0, FB_CHANNEL_CALLS, fb_span_of(credit, sizeof credit)), FB_OK);
+    assert_false(calls->peek(&fakes[1]->node, 0, &out));
+    link_down(0, 1);
+    nothing_is_left();
 }
 
 static void bad_frames_are_refused(void **state)
@@ -501,6 +551,8 @@ int main(void)
         TEST(deadlines_hold_at_both_ends),
         TEST(cancel_before_and_after_it_left),
         TEST(a_frame_half_out_stays),
+        TEST(an_answer_before_the_question_is_refused),
+        TEST(a_piece_that_was_taken_is_not_said_again),
         TEST(bad_frames_are_refused),
         TEST(a_lossy_carrier_delivers_each_piece_once),
     };

@@ -23,8 +23,9 @@ fb_exit fb_cli_usage(const fb_cli *cli, const char *format, ...)
     va_start(args, format);
     fprintf(stderr, "faberio %s: ", cli->command->name);
     vfprintf(stderr, format, args);
-    fprintf(stderr, "\nusage: faberio %s %s\n       faberio help %s\n", cli->command->name,
-            cli->command->arguments, cli->command->name);
+    fprintf(stderr, "\nusage: faberio %s%s%s\n       faberio help %s\n", cli->command->name,
+            cli->command->arguments[0] != 0 ? " " : "", cli->command->arguments,
+            cli->command->name);
     va_end(args);
     return FB_EXIT_USAGE;
 }

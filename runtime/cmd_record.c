@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/base/hex.h"
 #include "runtime/commands.h"
 #include "runtime/http_client.h"
 
@@ -68,20 +69,19 @@ static void condition(const fb_cli *cli, fb_text *headers)
     if (fb_cli_option(cli, "if-absent") != NULL) fb_text_put(headers, "If-None-Match: *\r\n");
 }
 
-static bool one_line(const char *text)
+/* Absent, or as records show it. */
+static bool etag_valid(const char *text)
 {
-    for (; text != NULL && *text != 0; text++) {
-        if (*text < ' ' || *text == '"') return false;
-    }
-    return true;
+    uint8_t bytes[16];
+    return text == NULL || fb_hex_parse(fb_span_text(text), bytes, sizeof bytes);
 }
 
 fb_exit fb_cmd_record_put(fb_cli *cli)
 {
     fb_text body = {0}, headers = {0}, answer = {0};
     fb_exit exit = FB_EXIT_OK;
-    if (!one_line(fb_cli_option(cli, "if-match"))) {
-        return fb_cli_usage(cli, "--if-match: an etag is expected");
+    if (!etag_valid(fb_cli_option(cli, "if-match"))) {
+        return fb_cli_usage(cli, "--if-match: the etag of a record is expected, 32 hex digits");
     }
     fb_json_open(&body, NULL, '{');
     for (int i = 3; i < cli->argc && exit == FB_EXIT_OK; i++) {
@@ -115,8 +115,8 @@ fb_exit fb_cmd_record_get(fb_cli *cli)
 fb_exit fb_cmd_record_delete(fb_cli *cli)
 {
     fb_text path = record_path(cli, cli->argv[2]), headers = {0}, answer;
-    if (!one_line(fb_cli_option(cli, "if-match"))) {
-        return fb_cli_usage(cli, "--if-match: an etag is expected");
+    if (!etag_valid(fb_cli_option(cli, "if-match"))) {
+        return fb_cli_usage(cli, "--if-match: the etag of a record is expected, 32 hex digits");
     }
     condition(cli, &headers);
     fb_exit exit = fb_http_run(cli, "DELETE", path.p, headers.p, NULL, &answer);
@@ -196,10 +196,7 @@ static fb_exit watch_event(void *user, const char *name, const char *data, bool 
     if (cli->json) {
         puts(data);
     } else {
-        fb_text line = {0};
-        fb_text_put(&line, data);
-        fb_print(cli, &line);
-        fb_text_free(&line);
+        fb_print_line(data);
     }
     /* Whoever reads this waits for it. */
     *end = fflush(stdout) != 0;

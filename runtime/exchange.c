@@ -110,7 +110,7 @@ static void space_listed(fb_exchange *x, fb_error error, fb_span answer)
     } else {
         snprintf(detail, sizeof detail,
                  found == 0 ? "no space is called %.200s here"
-                            : "several spaces are called %.200s: use the id",
+                            : "several spaces are called %.200s: use the id (space list)",
                  x->args[0]);
         fb_exchange_fail(x, found == 0 ? FB_ERR_NOT_FOUND : FB_ERR_CONFLICT, detail);
     }

@@ -325,6 +325,20 @@ static void scalar(fb_text *out, const json_t *value)
     free(text);
 }
 
+/* name=value for each member. */
+static void one_line(fb_text *out, const json_t *object)
+{
+    const char *before = "";
+    const char *name;
+    json_t *member;
+    json_object_foreach((json_t *)(uintptr_t)object, name, member)
+    {
+        fb_text_format(out, "%s%s=", before, name);
+        scalar(out, member);
+        before = "  ";
+    }
+}
+
 /* For people: a line for each member, lists below it indented. Times have their twin left out. */
 static void people(fb_text *out, const json_t *value, int depth)
 {
@@ -341,13 +355,14 @@ static void people(fb_text *out, const json_t *value, int depth)
                 continue;
             }
             bool nested = json_is_object(member) || json_is_array(member);
-            fb_text_format(out, "%*s%-*s", depth * 2, "", nested ? 0 : 16, name);
+            int width = depth < 8 ? 20 - depth * 2 : 4;
+            fb_text_format(out, "%*s%-*s", depth * 2, "", nested ? 0 : width, name);
             if (!nested) {
                 fb_text_put(out, " ");
                 scalar(out, member);
                 fb_text_put(out, "\n");
             } else if (json_array_size(member) + json_object_size(member) == 0) {
-                fb_text_format(out, "%*s -\n", 16 - (int)(len < 16 ? len : 16), "");
+                fb_text_format(out, "%*s -\n", (int)len < width ? width - (int)len : 0, "");
             } else {
                 fb_text_put(out, "\n");
                 people(out, member, depth + 1);
@@ -359,24 +374,29 @@ static void people(fb_text *out, const json_t *value, int depth)
     json_t *element;
     json_array_foreach((json_t *)(uintptr_t)value, index, element)
     {
+        fb_text_format(out, "%*s", depth * 2, "");
         if (json_is_object(element)) {
-            fb_text line = {0};
-            const char *name;
-            json_t *member;
-            json_object_foreach(element, name, member)
-            {
-                if (line.len > 0) fb_text_put(&line, "  ");
-                fb_text_format(&line, "%s=", name);
-                scalar(&line, member);
-            }
-            fb_text_format(out, "%*s%s\n", depth * 2, "", fb_text_string(&line));
-            fb_text_free(&line);
+            one_line(out, element);
         } else {
-            fb_text_format(out, "%*s", depth * 2, "");
             scalar(out, element);
-            fb_text_put(out, "\n");
         }
+        fb_text_put(out, "\n");
     }
+}
+
+void fb_print_line(const char *object)
+{
+    json_error_t error;
+    json_t *tree = json_loads(object, 0, &error);
+    fb_text out = {0};
+    if (tree != NULL) {
+        one_line(&out, tree);
+    } else {
+        fb_text_put(&out, object);
+    }
+    puts(fb_text_string(&out));
+    fb_text_free(&out);
+    json_decref(tree);
 }
 
 void fb_print(const fb_cli *cli, const fb_text *answer)

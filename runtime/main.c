@@ -123,6 +123,27 @@ static const fb_command *find(int argc, char **argv, int *words)
     return found;
 }
 
+/* The name with its arguments. */
+static void call(FILE *out, const char *before, const fb_command *command)
+{
+    fprintf(out, "%sfaberio %s%s%s\n", before, command->name, command->arguments[0] != 0 ? " " : "",
+            command->arguments);
+}
+
+/* The commands that begin with this word and have a second one; false when there are none. */
+static bool group(FILE *out, const char *word)
+{
+    bool some = false;
+    size_t len = strlen(word);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strncmp(commands[i].name, word, len) != 0 || commands[i].name[len] != ' ') continue;
+        call(out, "", &commands[i]);
+        fprintf(out, "    %s\n", commands[i].summary);
+        some = true;
+    }
+    return some;
+}
+
 static int help(int argc, char **argv)
 {
     int words;
@@ -132,29 +153,21 @@ static int help(int argc, char **argv)
         return FB_EXIT_OK;
     }
     if (command == NULL) {
-        bool some = false;
-        for (size_t i = 0; i < COMMANDS; i++) {
-            size_t len = strlen(argv[0]);
-            if (strncmp(commands[i].name, argv[0], len) != 0 || commands[i].name[len] != ' ') {
-                continue;
-            }
-            printf("faberio %s %s\n    %s\n", commands[i].name, commands[i].arguments,
-                   commands[i].summary);
-            some = true;
-        }
-        if (some) return FB_EXIT_OK;
-        return fb_cli_fail(FB_EXIT_USAGE, "no command %s", argv[0]);
+        if (group(stdout, argv[0])) return FB_EXIT_OK;
+        return fb_cli_fail(FB_EXIT_USAGE, "no command %s; faberio help lists them", argv[0]);
     }
     if (command->raw != NULL) {
         char *arguments[] = {argv[0], (char[]){"--help"}, NULL};
         return command->raw(2, arguments);
     }
-    printf("usage: faberio %s %s\n\n%s.\n", command->name, command->arguments, command->summary);
+    call(stdout, "usage: ", command);
+    printf("\n%s.\n", command->summary);
     if (command->help != NULL) printf("%s\n", command->help);
+    group(stdout, command->name);
     return FB_EXIT_OK;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc < 2) {
         usage(stderr);
@@ -172,8 +185,13 @@ int main(int argc, char **argv)
     int words;
     const fb_command *command = find(argc, argv, &words);
     if (command == NULL) {
-        fb_cli_fail(FB_EXIT_USAGE, "no command %s; faberio help lists them", argv[0]);
-        return FB_EXIT_USAGE;
+        /* The first word of two: say which second ones there are. */
+        if (argc > 1 && strcmp(argv[1], "--help") == 0) return help(1, argv);
+        if (group(stderr, argv[0])) {
+            return fb_cli_fail(FB_EXIT_USAGE, "no command %s%s%s, but those above", argv[0],
+                               argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
+        }
+        return fb_cli_fail(FB_EXIT_USAGE, "no command %s; faberio help lists them", argv[0]);
     }
     if (command->raw != NULL) return command->raw(argc, argv);
     for (int i = words; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -186,4 +204,16 @@ int main(int argc, char **argv)
         return fb_cli_fail(FB_EXIT_USAGE, "%s", why);
     }
     return command->run(&cli);
+}
+
+int main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    /* A result that could not be written, or only a part of it, is no success. What a node prints
+     * is its log, and does not decide. */
+    bool node = argc > 1 && strcmp(argv[1], "run") == 0;
+    if (!node && (fflush(stdout) != 0 || ferror(stdout) != 0) && code == FB_EXIT_OK) {
+        return fb_cli_fail(FB_EXIT_FAILED, "standard output cannot be written");
+    }
+    return code;
 }

@@ -211,7 +211,9 @@ def test_run_refuses_bad_addresses(net, args, named):
 @pytest.mark.parametrize("args, named", [
     ([], "usage"),
     (["nonsense"], "nonsense"),
-    (["space"], "space"),
+    (["space"], "faberio space members SPACE"),
+    (["space", "nonsense"], "no command space nonsense"),
+    (["record", "put", "s", "c", "new", "a=1", "--if-match", "x"], "etag"),
     (["space", "create"], "missing"),
     (["space", "create", "a", "b"], "b is one argument too many"),
     (["status", "--nonsense"], "--nonsense"),
@@ -245,6 +247,43 @@ def test_help_of_every_command(net):
         done = subprocess.run([BIN, "help", *name.split()], text=True, capture_output=True,
                               check=True)
         assert "usage" in done.stdout + done.stderr, name
+
+
+@pytest.mark.parametrize("word, named", [("peers", "faberio peers forget HOST:PORT"),
+                                         ("space", "faberio space members SPACE")])
+def test_help_of_a_group_names_all_of_it(word, named):
+    for args in (["help", word], [word, "--help"]):
+        done = subprocess.run([BIN, *args], text=True, capture_output=True, check=True)
+        assert named in done.stdout
+
+
+def test_what_cannot_be_written_is_no_success(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "s")
+    node.json("record", "put", "s", "c", "new", "a=1")
+    for args in (["help"], ["version"], ["config", "show"], ["sim", "limits"], ["status"],
+                 ["space", "list"], ["record", "list", "s", "c"],
+                 ["record", "watch", "s", "--since", "0"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([BIN, *args], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  env={**net.env, "FABERIO_HOME": str(node.home)},
+                                  timeout=HANGS_S, check=False)
+        assert done.returncode == 1 and "cannot be written" in done.stderr, (args, done)
+
+
+def test_a_change_is_one_line_for_people_too(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "s")
+    record = node.json("record", "put", "s", "c", "new", "a=1")
+    with subprocess.Popen([BIN, "record", "watch", "s", "--since", "0", "--home", str(node.home)],
+                          stdout=subprocess.PIPE, text=True, env=net.env) as watcher:
+        line = watcher.stdout.readline()
+        watcher.kill()
+    assert "change=changed" in line and f"id={record['id']}" in line
 
 
 def test_settings_and_their_origin(net):

@@ -281,7 +281,7 @@ static outcome flush_channels(fb_node *node, uint32_t index)
 static outcome flush_closing(fb_node *node, uint32_t index)
 {
     fb_link *link = fb_links_get(node, index);
-    if (MUTANT(CLOSED_TWICE, link->close_sent, false)) return OUT_DONE;
+    if (link->close_sent) return OUT_DONE;
     bool session = link->info.external ? link->peer_session != 0 : link->step > FB_STEP_HANDSHAKE;
     if (session && link->peer_why == FB_OK) { /* no answer to the peer's own close */
         if (emit_own(node, index, fb_control_write_close) == OUT_ARENA) return OUT_ARENA;

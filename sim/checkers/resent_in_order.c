@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/list.h"
+
+/* What a link redelivers of an earlier one goes out in the order in which that one sent it. */
+
+typedef struct link_state {
+    uint64_t link;
+    uint64_t number; /* the highest yet: a carrier repeats lower ones */
+    uint32_t place;  /* of the last redelivered one, in the order of sending */
+    uint32_t from;   /* the link it was sent on, as far as 32 bits tell */
+} link_state;
+
+typedef struct state {
+    fb_sim_memo places; /* message -> its place, the link in the low half; 0: several */
+    link_state *links;
+    uint32_t sent;
+} state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    state local;
+    state *s = own != NULL ? own : &local;
+    fb_sim_memo_init(&s->places, arena, 1u << 13);
+    s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
+}
+
+static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
+{
+    state *s = own;
+    link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
+    if (l->link != fx->b || fx->a == FB_FACT_LINK_BOUND) *l = (link_state){.link = fx->b};
+    if (fx->a == FB_FACT_LINK_BOUND) return;
+    fb_sim_message m = fb_sim_message_of(fx);
+    uint64_t key = fb_sim_message_key(m.id, world->nodes[node].id, m.peer);
+    bool repeated = fx->c <= l->number;
+    if (!repeated) l->number = fx->c;
+    if (fx->a == FB_FACT_SENT) {
+        /* Two links at once may carry one message: then it has no one place. */
+        uint64_t place = (uint64_t)++s->sent << 32 | (uint32_t)fx->b;
+        uint64_t *known = fb_sim_memo_find(&s->places, key);
+        fb_sim_memo_put(&s->places, key, known == NULL ? place : 0);
+        return;
+    }
+    const uint64_t *known = fb_sim_memo_find(&s->places, key);
+    if (repeated || known == NULL || *known == 0) return;
+    uint32_t place = (uint32_t)(*known >> 32), from = (uint32_t)*known;
+    if (from == l->from && place < l->place) {
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_resent_in_order.id,
+                        "%s redelivers a message after one that it sent later", fb_sim_name(node));
+        return;
+    }
+    l->place = place;
+    l->from = from;
+}
+
+const fb_sim_check fb_sim_check_resent_in_order = {
+    .id = "resent-in-order",
+    .musts = "FM-8.2, P-6",
+    .cost = "O(1) a message",
+    .text = "unacknowledged messages are redelivered in the order in which they were sent",
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .facts =
+        FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_LINK_BOUND),
+    .fact = fact,
+};

@@ -174,8 +174,9 @@ static bool peek(fb_node *node, uint32_t link, fb_frame_out *out)
         }
         if (!bit_get(lv->offer, area)) continue;
         fb_writer w = frame_begin(node, out, KIND_OFFER);
-        if (shared(node, link, area) &&
-            write_offer(node, area, lv->offer_at, &w, &lv->peeked_next)) {
+        /* One that is owed since the last frame may come before the one at hand. */
+        uint32_t from = area == lv->offer_area ? lv->offer_at : 0;
+        if (shared(node, link, area) && write_offer(node, area, from, &w, &lv->peeked_next)) {
             lv->peeked = PEEKED_OFFER;
             lv->peeked_area = area;
             out->body = fb_writer_span(&w);
@@ -202,6 +203,7 @@ static void sent(fb_node *node, uint32_t link)
         bit_set(lv->ask, lv->peeked_area, false);
         break;
     case PEEKED_OFFER:
+        lv->offer_area = lv->peeked_area;
         lv->offer_at = lv->peeked_next;
         break;
     default:

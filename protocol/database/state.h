@@ -233,9 +233,10 @@ typedef struct fb_link_vectors {
     uint64_t differs_ns; /* the peer's digest differed then */
     uint32_t stranger_count;
     fb_id strangers[FB_STRANGERS_MAX];
-    uint32_t offer_at; /* entries of the offer at hand that are out */
-    uint8_t *offer;    /* bits by area: our vector is owed */
-    uint8_t *ask;      /* bits by area: its vector is wanted */
+    uint32_t offer_at;   /* entries of the offer at hand that are out */
+    uint32_t offer_area; /* of which area */
+    uint8_t *offer;      /* bits by area: our vector is owed */
+    uint8_t *ask;        /* bits by area: its vector is wanted */
     /* The frame last peeked. */
     uint8_t peeked;
     uint32_t peeked_area;
@@ -360,7 +361,7 @@ void fb_vectors_layout(fb_node *node, fb_arena *arena);
 void fb_vectors_reset(fb_node *node);
 /* The head of a life, or FB_NONE. */
 uint32_t fb_vector_find(const fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation);
-/* Any head of a node other than `incarnation`? */
+/* Does any life of the node stand in the area's vector? */
 bool fb_vector_knows(const fb_node *node, uint32_t area, fb_id peer);
 uint32_t fb_vector_add(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation);
 bool fb_vector_room(const fb_node *node, uint32_t count);

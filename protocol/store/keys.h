@@ -23,8 +23,7 @@ typedef enum fb_tag {
     FB_TAG_TREE = 'T',        /* u32 area, depth, prefix */
     FB_TAG_CHANGELOG = 'C',   /* u32 space, u64 sequence */
     FB_TAG_WANTED = 'W',      /* u32 area, node */
-    FB_TAG_SENDER = 'Q',      /* u32 space, node: floor, ring position */
-    FB_TAG_SEEN = 'q',        /* u32 space, node, u32 slot */
+    FB_TAG_SEEN = 'q',        /* u32 space, node, u32 slot: an id, and the floor as it was then */
     /* Later planes: 'm' cluster map, 'r' replica plane, 'f' files, 'p' policies, 'o' redo records.
      */
 } fb_tag;

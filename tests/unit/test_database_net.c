@@ -12,6 +12,7 @@
 #include "protocol/core/internal.h"
 #include "protocol/database/batch.h"
 #include "protocol/database/record.h"
+#include "protocol/database/state.h"
 #include "protocol/database/tree.h"
 #include "protocol/space/space.h"
 #include "protocol/store/keys.h"
@@ -766,6 +767,48 @@ static void carriers_replicate_too(void **state)
     test_net_free(net);
 }
 
+/* A long vector is offered in several frames; another area's turn in between begins at its start.
+ */
+static void an_offer_begins_at_its_start(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = create_space(net, 0);
+    join(net, 1, 0, space, FB_ROLE_WRITER);
+    const char *names[] = {"first", "second"};
+    fb_node *node = test_net_node(net, 0);
+    uint32_t area[2], link = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        put(net, 0, (put_args){.space = space, .collection = names[i], .field = "a", .value = "1"});
+        area[i] = fb_area_find(node, fb_area_id(space, FB_AREA_COLLECTION, fb_span_text(names[i])));
+        assert_int_not_equal(area[i], FB_NONE);
+        for (uint32_t n = 1; n <= 104; n++) {
+            uint32_t entry = fb_vector_add(node, area[i], record_id(n), 7);
+            assert_int_not_equal(entry, FB_NONE);
+            fb_vector *v = fb_vector_get(node, entry);
+            v->batch = v->durable_batch = v->last_seq = v->durable_seq = 1;
+        }
+    }
+    assert_true(area[0] < area[1]);
+    while (fb_link_at(node, link)->state != FB_LINK_OPEN) link++;
+    const fb_channel *vectors = node->controls[FB_CONTROL_VECTORS];
+    fb_link_vectors *owed = &node->database->links[link];
+    fb_frame_out frame;
+    while (vectors->peek(node, link, &frame)) vectors->sent(node, link);
+    const uint32_t turns[] = {area[1], area[0]};
+    for (uint32_t i = 0; i < 2; i++) {
+        owed->offer[turns[i] / 8] |= (uint8_t)(1u << turns[i] % 8);
+        assert_true(vectors->peek(node, link, &frame));
+        fb_reader r = fb_reader_of(frame.body);
+        assert_true(fb_id_equal(fb_read_id(&r), fb_area_get(node, turns[i])->id));
+        (void)fb_read_u8(&r);
+        (void)fb_read_span16(&r);
+        assert_in_range(fb_read_u16(&r), 90, 104); /* as many as fit; a few stay for the next */
+        vectors->sent(node, link);
+    }
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -785,6 +828,7 @@ int main(void)
         cmocka_unit_test(changed_batches_are_refused),
         cmocka_unit_test(a_failed_write_set_is_no_gap),
         cmocka_unit_test(carriers_replicate_too),
+        cmocka_unit_test(an_offer_begins_at_its_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,5 +75,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_stamps_ascend,
     &fb_sim_check_quiet,
     &fb_sim_check_one_link,
+    &fb_sim_check_tree_recomputed,
     NULL,
 };

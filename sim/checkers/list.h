@@ -29,6 +29,7 @@ extern const fb_sim_check fb_sim_check_resent_in_order;
 extern const fb_sim_check fb_sim_check_stamps_ascend;
 extern const fb_sim_check fb_sim_check_quiet;
 extern const fb_sim_check fb_sim_check_one_link;
+extern const fb_sim_check fb_sim_check_tree_recomputed;
 
 /* Keys of what checks remember: never 0. */
 static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)

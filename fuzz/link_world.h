@@ -779,6 +779,7 @@ static inline void world_init_node(world *w, uint32_t i, uint8_t identity)
     n->arena = aligned_alloc(16, (arena.cap + 15) & ~(size_t)15);
     n->effects = aligned_alloc(16, 1u << 20);
     if (n->arena == NULL || n->effects == NULL) abort();
+    memset(n->arena, 0, arena.cap);
     arena.base = n->arena;
     n->node.links = NULL;
     world_layout(&n->node, &arena);

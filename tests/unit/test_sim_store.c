@@ -43,7 +43,7 @@ static int setup(void **state)
     assert_non_null(w);
     fb_arena arena = {NULL, 0, 0};
     layout(w, &arena);
-    w->memory = malloc(arena.used);
+    w->memory = calloc(1, arena.used);
     w->blob_memory = malloc(8u << 20);
     w->buckets = calloc(4096, sizeof *w->buckets);
     assert_true(w->memory != NULL && w->blob_memory != NULL && w->buckets != NULL);

@@ -21,7 +21,7 @@ static const char usage[] =
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--fast]\n"
     "                 speed without faults\n"
     "  checks, faults, mutants, limits\n"
-    "                 catalogues; `checks --seeds A..B` and `faults --seeds A..B` with counters\n"
+    "                 catalogues; `faults --seeds A..B` counts how often each fired\n"
     "The last line is one JSON object. Exit: 0 pass, 10 safety, 11 liveness, 12 crash,\n"
     "13 nondeterminism, 14 resource, 15 oracle doubt, 2 usage.\n";
 

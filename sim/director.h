@@ -42,7 +42,7 @@ typedef struct fb_sim_director {
     bool bench;
     uint8_t invite[512]; /* one for all who join */
     uint32_t invite_len;
-    uint32_t approving; /* whom the creator was asked to approve */
+    uint32_t approving;  /* whom the creator was asked to approve */
     fb_sim_asked *asked; /* by node */
     char setup_stage[64];
 } fb_sim_director;

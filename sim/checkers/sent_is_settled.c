@@ -4,10 +4,11 @@
 /* At least once: what was given to a link is delivered, refused, or dropped with a reason, unless
  * its sender's incarnation ends. Looked at when all is quiet, on links that stand. */
 
-#define WAITING   512u
-#define SECOND    UINT64_C(1000000000)
-#define SETTLE_NS (20 * SECOND) /* of a link, and of a message: several repetitions on a carrier   \
-                                 */
+#define WAITING 512u
+#define SECOND  UINT64_C(1000000000)
+#define SETTLE_NS                                                                                  \
+    (20 * SECOND) /* of a link, and of a message: several repetitions on a carrier                 \
+                   */
 
 typedef struct message {
     uint64_t key;

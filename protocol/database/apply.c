@@ -264,6 +264,13 @@ static void observe_refused(fb_node *node, const fb_fetch *fetch, const judged *
     fb_observe(node, FB_FACT_BATCH_REFUSED, fetch->link_number, (uint64_t)why, fb_writer_span(&w));
 }
 
+/* Known already, parked, or behind one that is: nothing is wrong with the batch. */
+static bool tells_something(fb_status status)
+{
+    return status != FB_ERR_DUPLICATE && status != FB_ERR_BATCH_EPOCH &&
+           status != FB_ERR_BATCH_CHAIN;
+}
+
 static fb_status judge(fb_node *node, judged *j)
 {
     FB_TRY(judge_chain(node, j));
@@ -403,7 +410,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
         *status = start(node, index, &j, room, entries);
         if (*status == FB_OK) return true;
     }
-    if (*status != FB_ERR_DUPLICATE && *status != FB_ERR_BUSY && *status != FB_ERR_BATCH_EPOCH) {
+    if (*status != FB_ERR_BUSY && tells_something(*status)) {
         observe_refused(node, fetch, &j, *status);
     }
     return false;
@@ -578,7 +585,7 @@ static void apply_run(fb_node *node, fb_op *op)
             fb_area_unpin(node, c->area);
             return;
         }
-    } else if (status != FB_ERR_DUPLICATE && status != FB_ERR_BATCH_EPOCH) {
+    } else if (tells_something(status)) {
         observe_refused(node, fetch, &j, status);
     }
     uint32_t index = c->fetch;

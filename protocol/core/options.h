@@ -6,8 +6,8 @@
 #include "protocol/base/alloc.h"
 #include "protocol/core/provider.h"
 
-/* Sizes of the instance's tables: how many of each it can hold at once. Each is bounded by the
- * limit of limits.h with the same name; memory grows with their sum. */
+/* Sizes of the instance's tables: how many of each it can hold at once. Some are bounded by
+ * a limit of limits.h, all by what fb_node_create accepts; memory grows with their sum. */
 typedef struct fb_sizes {
     uint32_t spaces;            /* spaces this node takes part in */
     uint32_t members;           /* known nodes, summed over all spaces */
@@ -20,10 +20,8 @@ typedef struct fb_sizes {
     uint32_t write_set_bytes;   /* one write set; four of these are kept */
     uint32_t write_set_entries; /* entries of one write set */
     uint32_t requests;          /* local requests at once */
-    uint32_t reply_bytes;       /* ring for streamed replies that wait for credit */
     uint32_t seen_ids;          /* remembered message ids per sender and space */
     uint32_t envelopes;         /* envelopes waiting for links or acknowledgement */
-    uint32_t envelope_bytes;    /* pool of their bytes */
     uint32_t calls;             /* calls at once, both directions */
     uint32_t call_bytes;        /* buffer of one call's answer */
     uint32_t link_bytes;        /* receive buffer of one byte-stream link: a record, or nothing

@@ -358,7 +358,8 @@ static void observe_written(fb_node *node, uint64_t request, const fb_staged_cha
 static void fold_own(fb_node *node, uint32_t area, fb_span bytes, uint64_t seq)
 {
     fb_change change;
-    FB_ASSERT(fb_change_decode(bytes, &change) == FB_OK);
+    fb_status status = fb_change_decode(bytes, &change);
+    FB_ASSERT(status == FB_OK); /* it was encoded here */
     fb_field_write fields[FB_RECORD_FIELDS_MAX];
     fb_own_change own;
     fb_own_change_of(&change, node->self_key, (fb_dot){node->self, node->incarnation, seq},

@@ -17,12 +17,40 @@ const char *fb_cli_option(const fb_cli *cli, const char *name)
     return NULL;
 }
 
+void fb_cli_put_visible(const char *text)
+{
+    for (; *text != 0; text++) {
+        unsigned char byte = (unsigned char)*text, next = (unsigned char)text[1];
+        if (byte < 0x20 || byte == 0x7f) {
+            fprintf(stderr, "\\x%02x", byte);
+        } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+            /* The control characters of Latin-1: some terminals obey them as well. */
+            fprintf(stderr, "\\u%04x", next);
+            text++;
+        } else {
+            fputc(byte, stderr);
+        }
+    }
+}
+
+/* A message repeats what was typed or found in a file: made visible, and not the whole of a long
+ * one. */
+static void say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+
+static void say(const char *format, va_list args)
+{
+    char message[2048];
+    int len = vsnprintf(message, sizeof message, format, args);
+    fb_cli_put_visible(message);
+    if (len < 0 || (size_t)len >= sizeof message) fputs("...", stderr);
+}
+
 fb_exit fb_cli_usage(const fb_cli *cli, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     fprintf(stderr, "faberio %s: ", cli->command->name);
-    vfprintf(stderr, format, args);
+    say(format, args);
     fprintf(stderr, "\nusage: faberio %s%s%s\n       faberio help %s\n", cli->command->name,
             cli->command->arguments[0] != 0 ? " " : "", cli->command->arguments,
             cli->command->name);
@@ -35,7 +63,7 @@ fb_exit fb_cli_fail(fb_exit code, const char *format, ...)
     va_list args;
     va_start(args, format);
     fputs("faberio: ", stderr);
-    vfprintf(stderr, format, args);
+    say(format, args);
     fputc('\n', stderr);
     va_end(args);
     return code;

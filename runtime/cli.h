@@ -44,6 +44,10 @@ struct fb_cli {
 /* The value of an option that was given, "" for one without value, else NULL. */
 const char *fb_cli_option(const fb_cli *cli, const char *name);
 
+/* Prints `text` on standard error with its control characters spelt out: what was typed or found in
+ * a file may hold codes that a terminal obeys. */
+void fb_cli_put_visible(const char *text);
+
 /* Prints "faberio COMMAND: MESSAGE" and how to get help; returns FB_EXIT_USAGE. */
 fb_exit fb_cli_usage(const fb_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

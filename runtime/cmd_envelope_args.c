@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protocol/base/hex.h"
+#include "runtime/cli.h"
 
 static const char *const verbs[] = {"sign", "verify", "canonical", "convert", "inspect"};
 
@@ -33,8 +34,11 @@ void fb_envelope_help(void)
 
 static bool usage(const char *verb, const char *what, const char *name)
 {
-    fprintf(stderr, "faberio envelope%s%s: %s%s%s\nfaberio envelope --help says more.\n",
-            verb[0] != '\0' ? " " : "", verb, what, name[0] != '\0' ? " " : "", name);
+    fputs(verb[0] != '\0' ? "faberio envelope " : "faberio envelope", stderr);
+    fb_cli_put_visible(verb);
+    fprintf(stderr, ": %s%s", what, name[0] != '\0' ? " " : "");
+    fb_cli_put_visible(name);
+    fputs("\nfaberio envelope --help says more.\n", stderr);
     return false;
 }
 

@@ -12,6 +12,7 @@
 #include "protocol/base/uuid.h"
 #include "protocol/envelope/receive.h"
 #include "protocol/identity/identity.h"
+#include "runtime/cli.h"
 #include "runtime/exit.h"
 
 #define PAST_MS_DEFAULT   INT64_C(900000)
@@ -68,9 +69,15 @@ static bool wrong(const fb_context *c, const char *what, const char *format, ...
 {
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "faberio envelope verify: context %s: ", c->path);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, ": %s\n", what);
+    char where[512];
+    vsnprintf(where, sizeof where, format, args);
+    fputs("faberio envelope verify: context ", stderr);
+    fb_cli_put_visible(c->path);
+    fputs(": ", stderr);
+    fb_cli_put_visible(where);
+    fputs(": ", stderr);
+    fb_cli_put_visible(what);
+    fputc('\n', stderr);
     va_end(args);
     return false;
 }

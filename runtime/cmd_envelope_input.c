@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "protocol/base/limits.h"
+#include "runtime/cli.h"
 
 /* The longest input that is looked at, and one byte to tell a longer one. */
 #define INPUT_BYTES_MAX (FB_ENVELOPE_JSON_BYTES_MAX + 1)
@@ -22,7 +23,9 @@ struct fb_envelope_inputs {
 
 static bool say(const char *name, int number)
 {
-    fprintf(stderr, "faberio envelope: %s: %s\n", name, strerror(number));
+    fputs("faberio envelope: ", stderr);
+    fb_cli_put_visible(name);
+    fprintf(stderr, ": %s\n", strerror(number));
     return false;
 }
 

@@ -9,6 +9,7 @@
 #include "protocol/base/hex.h"
 #include "protocol/base/uuid.h"
 #include "protocol/envelope/json.h"
+#include "runtime/cli.h"
 #include "runtime/text.h"
 
 #define HEX_STEP 512
@@ -60,7 +61,8 @@ static void set_verdict(json_t *object, const fb_envelope_fault *fault)
 void fb_print_refusal(const fb_envelope_input *in, const fb_envelope_fault *fault)
 {
     const char *field = fb_envelope_field_name(fault->field);
-    fprintf(stderr, "%s:", in->file);
+    fb_cli_put_visible(in->file);
+    fputc(':', stderr);
     if (in->number != 0) fprintf(stderr, "%" PRIu64 ":", in->number);
     fprintf(stderr, " %s: %s%s%s", fb_error_name(fault->reason), field, field[0] != 0 ? ": " : "",
             fault->detail);

@@ -9,6 +9,7 @@
 #include "io/provider_sodium.h"
 #include "protocol/base/hex.h"
 #include "protocol/identity/identity.h"
+#include "runtime/cli.h"
 #include "runtime/exit.h"
 
 static void help(void)
@@ -34,7 +35,9 @@ static int usage(const char *what)
 
 static int failed(const char *verb, const char *path, const char *why)
 {
-    fprintf(stderr, "faberio key %s: %s: %s\n", verb, path, why);
+    fprintf(stderr, "faberio key %s: ", verb);
+    fb_cli_put_visible(path);
+    fprintf(stderr, ": %s\n", why);
     return FB_EXIT_FAILED;
 }
 

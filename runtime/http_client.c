@@ -321,7 +321,7 @@ static void scalar(fb_text *out, const json_t *value)
         return;
     }
     char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    if (text != NULL) fb_text_put(out, text);
+    if (text != NULL) fb_json_visible(out, fb_span_text(text));
     free(text);
 }
 
@@ -333,7 +333,9 @@ static void one_line(fb_text *out, const json_t *object)
     json_t *member;
     json_object_foreach((json_t *)(uintptr_t)object, name, member)
     {
-        fb_text_format(out, "%s%s=", before, name);
+        fb_text_put(out, before);
+        fb_log_value(out, fb_span_text(name));
+        fb_text_put(out, "=");
         scalar(out, member);
         before = "  ";
     }
@@ -356,7 +358,12 @@ static void people(fb_text *out, const json_t *value, int depth)
             }
             bool nested = json_is_object(member) || json_is_array(member);
             int width = depth < 8 ? 20 - depth * 2 : 4;
-            fb_text_format(out, "%*s%-*s", depth * 2, "", nested ? 0 : width, name);
+            /* Names of fields are chosen by whoever writes the record. */
+            fb_text shown = {0};
+            fb_log_value(&shown, fb_span_text(name));
+            fb_text_format(out, "%*s%-*s", depth * 2, "", nested ? 0 : width,
+                           fb_text_string(&shown));
+            fb_text_free(&shown);
             if (!nested) {
                 fb_text_put(out, " ");
                 scalar(out, member);

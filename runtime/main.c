@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program people run: the table of commands, and help made from it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/cli.h"
 #include "runtime/cmd_envelope.h"
@@ -167,6 +169,16 @@ static int help(int argc, char **argv)
     return FB_EXIT_OK;
 }
 
+/* A file that is opened later must not become standard output or error: what is printed would be
+ * written into it. Reading only, so that a result that nobody can get is an error. */
+static bool fill_standard(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) return false;
+    }
+    return true;
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
@@ -208,6 +220,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (!fill_standard()) return FB_EXIT_FAILED;
     int code = run(argc, argv);
     /* A result that could not be written, or only a part of it, is no success. What a node prints
      * is its log, and does not decide. */

@@ -83,7 +83,13 @@ static bool read_file(fb_settings *s, bool asked_for, char *why, size_t why_len)
         return false;
     }
     int line = ini_parse_file(file, file_line, &r);
+    bool unread = ferror(file) != 0;
+    int error = errno;
     fclose(file);
+    if (unread) {
+        snprintf(why, why_len, "%s: %s", s->file, strerror(error));
+        return false;
+    }
     if (line != 0) {
         snprintf(why, why_len, "%s:%d: %s", s->file, line,
                  r.wrong[0] != 0 ? r.wrong : "not a line of the form NAME = VALUE");

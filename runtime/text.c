@@ -86,6 +86,17 @@ static size_t utf8_at(const uint8_t *p, size_t left, uint32_t *code)
     return len;
 }
 
+bool fb_text_is_utf8(fb_span bytes)
+{
+    uint32_t c;
+    for (size_t i = 0; i < bytes.len;) {
+        size_t len = utf8_at(bytes.p + i, bytes.len - i, &c);
+        if (len == 0) return false;
+        i += len;
+    }
+    return true;
+}
+
 /* Control characters, and those that reorder or hide what a terminal shows. */
 static bool is_hidden(uint32_t c)
 {
@@ -93,7 +104,7 @@ static bool is_hidden(uint32_t c)
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
 }
 
-static void escaped(fb_text *text, fb_span bytes)
+static void escaped(fb_text *text, fb_span bytes, bool is_json)
 {
     for (size_t i = 0; i < bytes.len;) {
         uint32_t c = 0;
@@ -103,7 +114,7 @@ static void escaped(fb_text *text, fb_span bytes)
             i++;
             continue;
         }
-        if (c == '"' || c == '\\') {
+        if ((c == '"' || c == '\\') && !is_json) {
             char two[2] = {'\\', (char)c};
             fb_text_bytes(text, two, 2);
         } else if (c == '\n' || c == '\r' || c == '\t') {
@@ -120,8 +131,13 @@ static void escaped(fb_text *text, fb_span bytes)
 void fb_json_string(fb_text *text, fb_span bytes)
 {
     fb_text_put(text, "\"");
-    escaped(text, bytes);
+    escaped(text, bytes, false);
     fb_text_put(text, "\"");
+}
+
+void fb_json_visible(fb_text *text, fb_span json)
+{
+    escaped(text, json, true);
 }
 
 void fb_log_value(fb_text *text, fb_span bytes)
@@ -133,7 +149,7 @@ void fb_log_value(fb_text *text, fb_span bytes)
     if (quoted) {
         fb_json_string(text, bytes);
     } else {
-        escaped(text, bytes);
+        escaped(text, bytes, false);
     }
 }
 

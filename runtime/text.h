@@ -22,9 +22,14 @@ void fb_text_format(fb_text *text, const char *format, ...) __attribute__((forma
 /* Never NULL. */
 const char *fb_text_string(const fb_text *text);
 
+/* Is it UTF-8 as of RFC 3629: no surrogates, no overlong forms? */
+bool fb_text_is_utf8(fb_span bytes);
+
 /* A JSON string with its quotes. Control characters and what breaks terminals are escaped; bytes
  * that are no UTF-8 become U+FFFD. */
 void fb_json_string(fb_text *text, fb_span bytes);
+/* JSON on one line, with what breaks terminals escaped within its strings: the same value. */
+void fb_json_visible(fb_text *text, fb_span json);
 
 /* Members: a comma before it unless it is the first of its object or array, then "name":. */
 void fb_json_name(fb_text *text, const char *name);

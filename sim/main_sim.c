@@ -27,8 +27,13 @@ static const char usage[] =
 
 static int refuse(const char *what, const char *which)
 {
-    fprintf(stderr, "faberio sim: %s%s%s\n%s", what, which == NULL ? "" : ": ",
-            which == NULL ? "" : which, usage);
+    fprintf(stderr, "faberio sim: %s%s", what, which == NULL ? "" : ": ");
+    /* A word of the command line may hold anything: a terminal must not obey it. */
+    for (; which != NULL && *which != 0; which++) {
+        unsigned char byte = (unsigned char)*which;
+        fprintf(stderr, byte < 0x20 || byte == 0x7f ? "\\x%02x" : "%c", byte);
+    }
+    fprintf(stderr, "\n%s", usage);
     return FB_SIM_EXIT_USAGE;
 }
 

@@ -239,6 +239,51 @@ def test_usage(net, args, named):
     assert not (net.directory / "none").exists()
 
 
+@pytest.mark.parametrize("args", [
+    ["no\x1b[31m"], ["help", "no\x1b[31m"], ["status", "no\x1b[31m"], ["status", "--no\x1b[31m"],
+    ["run", "--log-format", "no\x1b[31m"], ["status", "--config", "no\x1b[31m"],
+    ["sim", "no\x1b[31m"], ["sim", "run", "--mutant", "no\x1b[31m"],
+    ["key", "show", "no\x1b[31m"], ["envelope", "verify", "no\x1b[31m"],
+    ["envelope", "no\x1b[31m"], ["envelope", "verify", "--context", "no\x1b[31m", "-"],
+])
+def test_a_terminal_does_not_obey_what_was_typed(net, args):
+    done = subprocess.run([BIN, *args], capture_output=True, timeout=HANGS_S,
+                          stdin=subprocess.DEVNULL,
+                          env={**net.env, "FABERIO_HOME": str(net.directory / "none")}, check=False)
+    assert done.returncode in (1, 2), done
+    assert b"no\\x1b[31m" in done.stderr and b"\x1b" not in done.stderr + done.stdout
+
+
+def test_a_terminal_does_not_obey_names_of_fields(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    put = ("record", "put", "team", "notes", "new")
+    out = node.call(*put, "a\x1b[31m\nb\u202e\u009b=1")
+    assert "a\\u001b[31m\\nb\\u202e\\u009b" in out
+    node.call(*put, 'v="\u202e\u009b"')
+    listed = node.call("record", "list", "team", "notes")
+    assert 'fields={"v":"\\u202e\\u009b"}' in listed
+    assert not set("\x1b\u202e\u009b") & set(listed)
+
+
+@pytest.mark.parametrize("args", [
+    ["--version"], ["--help"], ["help", "status"], ["sim", "mutants"], ["config", "show"],
+    ["sim", "run", "--seed", "1", "--events", "100"],
+])
+@pytest.mark.parametrize("target", [">/dev/full", ">&-"])
+def test_a_result_that_cannot_be_written_is_no_success(net, args, target):
+    done = subprocess.run(["sh", "-c", f'"$@" {target}', "sh", BIN, *args], text=True,
+                          capture_output=True, timeout=HANGS_S, env=net.env, check=False)
+    assert done.returncode == 1 and "standard output" in done.stderr
+
+
+def test_a_settings_file_that_is_a_directory(net):
+    code, err = net.node("a").refused("config", "show", "--config", str(net.directory))
+    assert code == 2 and str(net.directory) in err
+
+
 def test_help_of_every_command(net):
     listing = subprocess.run([BIN, "help"], text=True, capture_output=True, check=True).stdout
     names = re.findall(r"^  (\S+(?: \S+)?)  ", listing, re.MULTILINE)

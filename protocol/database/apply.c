@@ -180,7 +180,7 @@ static fb_status judge_chain(const fb_node *node, judged *j)
     uint32_t entry = fb_vector_find(node, j->area, j->signer, b->incarnation);
     if (entry != FB_NONE) {
         const fb_vector *v = fb_vector_get(node, entry);
-        if (b->number + MUTANT(BATCH_TAKEN_AGAIN, 0u, 1u) <= v->batch) {
+        if (b->number <= v->batch) {
             bool other = b->number == v->batch && memcmp(v->hash, j->hash, 32) != 0;
             return other ? FB_ERR_BATCH_FORK : FB_ERR_DUPLICATE;
         }
@@ -424,7 +424,7 @@ static fb_status stage_all(fb_node *node, fb_op *op, const apply_context *c, jud
     void *user[2] = {j, node};
     uint32_t count = MUTANT(BATCH_TAIL_LOST, j->batch->count, 1u);
     for (uint32_t i = 0; i < count; i++) {
-        j->seq = j->batch->first_seq + i;
+        j->seq = MUTANT(DOTS_COUNT_FROM_ONE, j->batch->first_seq, 1u) + i;
         const fb_reads reads = {op, c->record[i], c->levels[i]};
         fb_staged_change *out = &stage->changes[stage->change_count];
         out->own = false;

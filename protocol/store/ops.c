@@ -458,7 +458,7 @@ static void seal(fb_node *node)
     }
     if (node->ending != FB_OK) return;
     fb_set_compact(set);
-    store->w_sealed++;
+    store->w_sealed += MUTANT(SETS_COUNTED_TWICE, 1u, 2u);
     fb_effect_put(node, FB_FX_WRITE, node->incarnation, store->w_sealed, set->live,
                   fb_span_of(set->bytes, set->used));
     fb_observe(node, FB_FACT_SEALED, store->w_sealed, set->live, (fb_span){NULL, 0});

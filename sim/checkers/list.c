@@ -66,6 +66,7 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_dots_unique,
     &fb_sim_check_applied_was_written,
     &fb_sim_check_floor_rises,
+    &fb_sim_check_floor_covers,
     &fb_sim_check_spaces_apart,
     &fb_sim_check_senders_are_members,
     &fb_sim_check_within_window,

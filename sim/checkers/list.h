@@ -20,6 +20,7 @@ extern const fb_sim_check fb_sim_check_ids_ascend;
 extern const fb_sim_check fb_sim_check_dots_unique;
 extern const fb_sim_check fb_sim_check_applied_was_written;
 extern const fb_sim_check fb_sim_check_floor_rises;
+extern const fb_sim_check fb_sim_check_floor_covers;
 extern const fb_sim_check fb_sim_check_spaces_apart;
 extern const fb_sim_check fb_sim_check_senders_are_members;
 extern const fb_sim_check fb_sim_check_within_window;

@@ -92,6 +92,11 @@ void fb_sim_incarnation_over(fb_sim_world *world, uint32_t node)
     EACH(over, node);
 }
 
+void fb_sim_backed_up(fb_sim_world *world, uint32_t node)
+{
+    EACH(backup, node);
+}
+
 void fb_sim_rolled_back(fb_sim_world *world, uint32_t node)
 {
     EACH(restored, node, false);

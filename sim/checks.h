@@ -26,6 +26,8 @@ typedef struct fb_sim_check {
                   uint64_t w);
     /* The node's incarnation ended; what was not in the store never will be. */
     void (*over)(fb_sim_world *world, void *state, uint32_t node);
+    /* Its store is kept aside: an old image to come back to. */
+    void (*backup)(fb_sim_world *world, void *state, uint32_t node);
     /* The node's store is an old one, or empty, from now on. */
     void (*restored)(fb_sim_world *world, void *state, uint32_t node, bool empty);
     /* A round healed and converged, as far as the director can see. */
@@ -54,6 +56,7 @@ void fb_sim_checks_round(fb_sim_world *world);
 
 void fb_sim_wrote(fb_sim_world *world, uint32_t node, uint64_t incarnation, uint64_t w);
 void fb_sim_incarnation_over(fb_sim_world *world, uint32_t node);
+void fb_sim_backed_up(fb_sim_world *world, uint32_t node);
 void fb_sim_rolled_back(fb_sim_world *world, uint32_t node);
 void fb_sim_forgot(fb_sim_world *world, uint32_t node);
 

@@ -92,7 +92,7 @@ bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *
     asked->status = (uint32_t)reply->b;
     asked->len = reply->len < sizeof asked->bytes ? reply->len : (uint32_t)sizeof asked->bytes;
     memcpy(asked->bytes, fb_effect_bytes(reply), asked->len);
-    if (world->director->phase != FB_SIM_PHASE_SETUP) {
+    if (world->director->phase == FB_SIM_PHASE_HEAL) {
         asked->areas_sum = areas_sum(fb_span_of(fb_effect_bytes(reply), reply->len));
     }
     return true;
@@ -408,6 +408,33 @@ static bool same_areas(fb_sim_world *world)
     return first != NULL;
 }
 
+/* In the quiet, each node of the core is asked for every record once. */
+static void ask_records(fb_sim_world *world)
+{
+    fb_sim_director *d = world->director;
+    if (d->polls < 2 || d->polls - 2 >= FB_SIM_RECORDS || world->config.nodes > 16) return;
+    d->record = d->polls - 2;
+    uint8_t bytes[64];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, world->space);
+    fb_write_u8(&w, 1);
+    fb_write_span16(&w, fb_span_text(fb_sim_collection));
+    fb_write_id(&w, fb_sim_record_id(world, d->record));
+    for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
+        if (world->held_apart[i] || !world->nodes[i].running) continue;
+        ask(world, i, FB_VERB_RECORD_GET, fb_writer_span(&w));
+    }
+}
+
+bool fb_sim_director_asked_record(const fb_sim_world *world, uint32_t node, uint64_t request,
+                                  uint32_t *record)
+{
+    const fb_sim_director *d = world->director;
+    if (d->phase != FB_SIM_PHASE_QUIET || d->asked[node].request != request) return false;
+    *record = d->record;
+    return true;
+}
+
 static void stall_text(const fb_sim_world *world, char *out, size_t cap)
 {
     size_t used = 0;
@@ -462,7 +489,10 @@ void fb_sim_at_script(fb_sim_world *world)
         ask_areas(world);
         break;
     case FB_SIM_PHASE_QUIET:
-        if (world->now_ns < d->phase_until_ns) break;
+        if (world->now_ns < d->phase_until_ns) {
+            if (d->round != 0) ask_records(world);
+            break;
+        }
         fb_sim_checks_round(world);
         if (world->stop) break;
         if (d->bench) {

@@ -40,6 +40,7 @@ typedef struct fb_sim_director {
     uint64_t phase_until_ns;
     uint32_t polls;
     bool bench;
+    uint32_t record;     /* that every node is asked for */
     uint8_t invite[512]; /* one for all who join */
     uint32_t invite_len;
     uint32_t approving;  /* whom the creator was asked to approve */
@@ -56,6 +57,10 @@ bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *
 
 /* Prints what the swarm drew for this round, on standard error or as asked. */
 void fb_sim_round_line(fb_sim_world *world);
+
+/* True when this request of the director is a `get` of a record, and of which. */
+bool fb_sim_director_asked_record(const fb_sim_world *world, uint32_t node, uint64_t request,
+                                  uint32_t *record);
 
 /* The time within which a healed core must have converged. */
 uint64_t fb_sim_liveness_bound_ns(const fb_sim_world *world);

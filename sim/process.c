@@ -219,6 +219,7 @@ void fb_sim_backup(fb_sim_world *world, uint32_t index)
     fb_sim_node *node = &world->nodes[index];
     fb_sim_store_copy(&node->backup, &node->store);
     node->has_backup = true;
+    fb_sim_backed_up(world, index);
 }
 
 /* The disk. */

@@ -168,6 +168,7 @@ static fb_verb write_arguments(fb_sim_world *world, uint32_t node, fb_sim_client
         uint64_t dice =
             fb_draw(world->seed, FB_SIM_STREAM_VALUE, node, (uint64_t)c->count * FB_SIM_FIELDS + f);
         bool unset = c->operation == FB_SIM_OP_CHANGE && (dice >> 56) < 16;
+        if (unset) c->unset |= (uint8_t)(1u << f);
         fb_write_u8(w, unset ? 2 : 1);
         if (unset) {
             fb_write_u32(w, 0);
@@ -219,11 +220,13 @@ void fb_sim_at_work(fb_sim_world *world, uint32_t index, uint32_t client, uint32
     if (c->operation == FB_SIM_OP_DELETE || c->operation == FB_SIM_OP_PUT) {
         if (c->operation == FB_SIM_OP_DELETE) c->fields = (1u << FB_SIM_FIELDS) - 1;
     }
+    c->unset = 0;
     fb_writer w = fb_writer_of(work->buffer, work->buffer_bytes);
     fb_verb verb = write_arguments(world, index, c, &w, bits);
     FB_ASSERT(!w.failed);
     c->incarnation = node->incarnation;
     c->asked_ns = world->now_ns;
+    c->asked_step = (uint32_t)world->steps;
     /* Replies may come within the step. */
     c->request = world->requests + 1;
     if (world->timeline != NULL) fb_sim_timeline_request(world, index, c);

@@ -32,7 +32,9 @@ typedef struct fb_sim_client {
     uint32_t count; /* operations so far */
     uint8_t operation;
     uint8_t record;
-    uint8_t fields; /* bit set */
+    uint8_t fields;      /* bit set */
+    uint8_t unset;       /* of them, those that are taken away */
+    uint32_t asked_step; /* of the world */
 } fb_sim_client;
 
 typedef struct fb_sim_workload {

@@ -29,6 +29,8 @@ extern const fb_sim_check fb_sim_check_sent_is_settled;
 extern const fb_sim_check fb_sim_check_resent_in_order;
 extern const fb_sim_check fb_sim_check_stamps_ascend;
 extern const fb_sim_check fb_sim_check_quiet;
+extern const fb_sim_check fb_sim_check_acknowledged_survives;
+extern const fb_sim_check fb_sim_check_session_guarantees;
 extern const fb_sim_check fb_sim_check_one_link;
 extern const fb_sim_check fb_sim_check_tree_recomputed;
 

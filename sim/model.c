@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/model.h"
+
+#include "protocol/base/hash.h"
+#include "sim/checkers/list.h"
+#include "sim/world.h"
+
+#define BUCKETS 65536u
+
+void fb_sim_model_layout(fb_sim_world *world, fb_sim_model *model, fb_arena *arena)
+{
+    bool large = world->config.nodes > FB_SIM_MODEL_NODES || !world->config.checks;
+    uint32_t share = large ? 0 : 1;
+    model->nodes = fb_arena_take(arena, large ? 0 : world->config.nodes, sizeof *model->nodes);
+    model->changes = fb_arena_take(arena, share * FB_SIM_MODEL_CHANGES, sizeof *model->changes);
+    model->edges = fb_arena_take(arena, share * FB_SIM_MODEL_EDGES, sizeof *model->edges);
+    model->buckets = fb_arena_take(arena, share * BUCKETS, sizeof *model->buckets);
+    model->blind = large;
+    model->edge_count = 1; /* 0 ends a list */
+    model->change_count = 1;
+}
+
+static uint32_t bucket_of(fb_id node, uint64_t incarnation, uint64_t seq)
+{
+    uint64_t words[4] = {0, 0, incarnation, seq};
+    memcpy(words, node.b, 16);
+    return (uint32_t)fb_xxh64(words, sizeof words, 0) & (BUCKETS - 1);
+}
+
+fb_sim_model_change *fb_sim_model_find(fb_sim_model *model, fb_id node, uint64_t incarnation,
+                                       uint64_t seq)
+{
+    uint32_t at = model->buckets[bucket_of(node, incarnation, seq)];
+    for (; at != 0; at = model->changes[at].next) {
+        fb_sim_model_change *c = &model->changes[at];
+        if (c->seq == seq && c->incarnation == incarnation && fb_id_equal(c->node, node)) return c;
+    }
+    return NULL;
+}
+
+static void bucket_add(fb_sim_model *model, uint32_t index)
+{
+    fb_sim_model_change *c = &model->changes[index];
+    c->next_of_record = model->records[c->record];
+    model->records[c->record] = index;
+    uint32_t *bucket = &model->buckets[bucket_of(c->node, c->incarnation, c->seq)];
+    c->next = *bucket;
+    *bucket = index;
+}
+
+static uint16_t bit(uint32_t node)
+{
+    return (uint16_t)(1u << node);
+}
+
+/* Live values. */
+
+static void live_add(fb_sim_model *model, uint32_t node, uint32_t index, uint32_t field)
+{
+    fb_sim_live *live = &model->nodes[node].live[model->changes[index].record][field];
+    if (live->count == FB_SIM_MODEL_LIVE) {
+        model->blind = true;
+        return;
+    }
+    live->changes[live->count++] = index;
+}
+
+static void live_remove(fb_sim_model *model, uint32_t node, uint32_t index, uint32_t field)
+{
+    fb_sim_live *live = &model->nodes[node].live[model->changes[index].record][field];
+    for (uint32_t i = 0; i < live->count; i++) {
+        if (live->changes[i] == index) {
+            live->changes[i] = live->changes[--live->count];
+            return;
+        }
+    }
+}
+
+bool fb_sim_model_is_live(const fb_sim_model *model, uint32_t node, uint32_t index, uint32_t field)
+{
+    const fb_sim_model_change *c = &model->changes[index];
+    if ((c->applied & bit(node)) == 0 || (c->sets >> field & 1) == 0) return false;
+    for (uint32_t e = c->replacers; e != 0; e = model->edges[e].next_of_target) {
+        const fb_sim_edge *edge = &model->edges[e];
+        if (edge->field == field && (model->changes[edge->replacer].applied & bit(node)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool fb_sim_model_is_covered(const fb_sim_model *model, uint32_t node, uint32_t index)
+{
+    const fb_sim_model_change *c = &model->changes[index];
+    for (uint32_t i = model->records[c->record]; i != 0; i = model->changes[i].next_of_record) {
+        const fb_sim_model_change *later = &model->changes[i];
+        if (i == index || (later->applied & bit(node)) == 0) continue;
+        uint32_t seen = c->applied_at[later->author];
+        if (seen != 0 && seen <= later->written_at) return true;
+    }
+    return false;
+}
+
+static void apply(const fb_sim_world *world, fb_sim_model *model, uint32_t node, uint32_t index)
+{
+    fb_sim_model_change *c = &model->changes[index];
+    if ((c->applied & bit(node)) != 0) return;
+    c->applied |= bit(node);
+    c->applied_at[node] = (uint32_t)world->steps;
+    for (uint32_t e = c->targets; e != 0; e = model->edges[e].next_of_replacer) {
+        live_remove(model, node, model->edges[e].target, model->edges[e].field);
+    }
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+        if (fb_sim_model_is_live(model, node, index, f)) live_add(model, node, index, f);
+    }
+}
+
+static void undo(fb_sim_model *model, uint32_t node, uint32_t index)
+{
+    fb_sim_model_change *c = &model->changes[index];
+    if ((c->applied & bit(node)) == 0) return;
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) live_remove(model, node, index, f);
+    c->applied &= (uint16_t)~bit(node);
+    for (uint32_t e = c->targets; e != 0; e = model->edges[e].next_of_replacer) {
+        const fb_sim_edge *edge = &model->edges[e];
+        live_remove(model, node, edge->target, edge->field);
+        if (fb_sim_model_is_live(model, node, edge->target, edge->field)) {
+            live_add(model, node, edge->target, edge->field);
+        }
+    }
+}
+
+static void replace(fb_sim_model *model, uint32_t index, uint32_t target, uint32_t field,
+                    bool maybe)
+{
+    if (model->edge_count == FB_SIM_MODEL_EDGES) {
+        model->blind = true;
+        return;
+    }
+    uint32_t e = model->edge_count++;
+    fb_sim_model_change *c = &model->changes[index];
+    fb_sim_model_change *t = &model->changes[target];
+    model->edges[e] = (fb_sim_edge){.replacer = index,
+                                    .target = target,
+                                    .next_of_replacer = c->targets,
+                                    .next_of_target = t->replacers,
+                                    .field = (uint8_t)field,
+                                    .maybe = maybe};
+    c->targets = e;
+    t->replacers = e;
+}
+
+static void wait_for_store(fb_sim_model *model, uint32_t node, uint32_t index, uint64_t w)
+{
+    fb_sim_model_node *n = &model->nodes[node];
+    if (n->count == FB_SIM_MODEL_WAITING) {
+        model->blind = true;
+        return;
+    }
+    uint32_t at = (n->first + n->count++) % FB_SIM_MODEL_WAITING;
+    n->waiting[at] = index;
+    n->sets[at] = w;
+}
+
+/* Facts. */
+
+void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t node,
+                          const fb_effect *fact)
+{
+    if (model->blind || fact->b == 0) return;
+    const fb_sim_client *client = fb_sim_client_of(world, node, fact->b);
+    fb_sim_change what = fb_sim_change_of(fact);
+    uint32_t record = fb_sim_record_of(world, what.record);
+    if (client == NULL || record == UINT32_MAX) return;
+    if (model->change_count == FB_SIM_MODEL_CHANGES) {
+        model->blind = true;
+        return;
+    }
+    uint32_t index = model->change_count++;
+    fb_sim_model_change *c = &model->changes[index];
+    uint8_t all = (1u << FB_SIM_FIELDS) - 1;
+    bool whole = client->operation == FB_SIM_OP_DELETE || client->operation == FB_SIM_OP_PUT;
+    *c = (fb_sim_model_change){
+        .node = what.node,
+        .incarnation = what.incarnation,
+        .seq = what.seq,
+        .stamp = (int64_t)what.stamp,
+        .request = fact->b,
+        .author = (uint8_t)node,
+        .written_at = (uint32_t)world->steps,
+        .record = (uint8_t)record,
+        .touches = whole ? all : client->fields,
+        .sets =
+            client->operation == FB_SIM_OP_DELETE ? 0 : (uint8_t)(client->fields & ~client->unset),
+    };
+    bucket_add(model, index);
+    fb_sim_model_node *n = &model->nodes[node];
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+        if ((c->touches >> f & 1) == 0) continue;
+        const fb_sim_live *live = &n->live[record][f];
+        if (live->count == 0 && (c->sets >> f & 1) == 0) {
+            c->touches &= (uint8_t) ~(1u << f); /* nothing to take away: it says nothing of it */
+            continue;
+        }
+        for (uint32_t i = 0; i < live->count; i++) {
+            uint32_t target = live->changes[i];
+            replace(model, index, target, f, fb_sim_model_is_covered(model, node, target));
+        }
+        /* A later change of one life replaces its earlier ones, whether it holds them or not. */
+        uint32_t last = n->last[record][f];
+        if (last != 0 && model->changes[last - 1].incarnation == c->incarnation) {
+            replace(model, index, last - 1, f, false);
+        }
+        n->last[record][f] = index + 1;
+    }
+    apply(world, model, node, index);
+    wait_for_store(model, node, index, fact->c);
+}
+
+void fb_sim_model_applied(fb_sim_world *world, fb_sim_model *model, uint32_t node,
+                          const fb_effect *fact)
+{
+    if (model->blind) return;
+    fb_sim_change what = fb_sim_change_of(fact);
+    if (fb_sim_record_of(world, what.record) == UINT32_MAX) return;
+    fb_sim_model_change *c = fb_sim_model_find(model, what.node, what.incarnation, what.seq);
+    if (c == NULL) return; /* before the model's memory: everybody has it */
+    uint32_t index = (uint32_t)(c - model->changes);
+    apply(world, model, node, index);
+    wait_for_store(model, node, index, fact->b);
+}
+
+void fb_sim_model_wrote(fb_sim_world *world, fb_sim_model *model, uint32_t node, uint64_t w)
+{
+    if (model->blind) return;
+    fb_sim_model_node *n = &model->nodes[node];
+    while (n->count != 0 && n->sets[n->first] <= w) {
+        fb_sim_model_change *c = &model->changes[n->waiting[n->first]];
+        c->stored |= bit(node);
+        c->stored_at[node] = (uint32_t)world->steps;
+        n->first = (n->first + 1) % FB_SIM_MODEL_WAITING;
+        n->count--;
+    }
+}
+
+void fb_sim_model_over(fb_sim_world *world, fb_sim_model *model, uint32_t node)
+{
+    (void)world;
+    if (model->blind) return;
+    fb_sim_model_node *n = &model->nodes[node];
+    while (n->count != 0) {
+        n->count--;
+        undo(model, node, n->waiting[(n->first + n->count) % FB_SIM_MODEL_WAITING]);
+    }
+    memset(n->last, 0, sizeof n->last);
+}
+
+void fb_sim_model_backup(fb_sim_model *model, uint32_t node)
+{
+    for (uint32_t i = 1; i < model->change_count && !model->blind; i++) {
+        fb_sim_model_change *c = &model->changes[i];
+        c->backup &= (uint16_t)~bit(node);
+        c->backup |= c->stored & bit(node);
+    }
+}
+
+void fb_sim_model_restored(fb_sim_world *world, fb_sim_model *model, uint32_t node, bool empty)
+{
+    (void)world;
+    if (model->blind) return;
+    fb_sim_model_node *n = &model->nodes[node];
+    memset(n->live, 0, sizeof n->live);
+    for (uint32_t i = 1; i < model->change_count; i++) {
+        fb_sim_model_change *c = &model->changes[i];
+        bool has = !empty && (c->backup & bit(node)) != 0;
+        c->applied &= (uint16_t)~bit(node);
+        c->stored &= (uint16_t)~bit(node);
+        if (has) {
+            c->applied |= bit(node);
+            c->stored |= bit(node);
+        }
+        if (c->author == node && !has) c->forked = true;
+        /* The only disk that had it is gone: nobody could keep that promise. */
+        if (c->stored == 0) c->excused = true;
+    }
+    for (uint32_t i = 1; i < model->change_count; i++) {
+        for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+            if (fb_sim_model_is_live(model, node, i, f)) live_add(model, node, i, f);
+        }
+    }
+}
+
+void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
+{
+    if (model->blind) return;
+    uint32_t kept = 1;
+    memset(model->buckets, 0, BUCKETS * sizeof *model->buckets);
+    memset(model->records, 0, sizeof model->records);
+    uint32_t nodes = world->config.nodes;
+    for (uint32_t n = 0; n < nodes; n++)
+        memset(model->nodes[n].live, 0, sizeof model->nodes[n].live);
+    /* Live ones first: is_live needs the edges and bits as they are. */
+    for (uint32_t i = 1; i < model->change_count; i++) {
+        fb_sim_model_change *c = &model->changes[i];
+        uint8_t live = 0;
+        for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+            if (fb_sim_model_is_live(model, 0, i, f)) live |= (uint8_t)(1u << f);
+        }
+        c->touches = live; /* what the compacted one still sets */
+    }
+    for (uint32_t i = 1; i < model->change_count; i++) {
+        fb_sim_model_change c = model->changes[i];
+        if (c.touches == 0) continue;
+        c.sets = c.touches;
+        c.targets = c.replacers = 0;
+        c.backup = 0;
+        model->changes[kept] = c;
+        bucket_add(model, kept);
+        kept++;
+    }
+    model->change_count = kept;
+    model->edge_count = 1;
+    for (uint32_t i = 1; i < kept; i++) {
+        for (uint32_t n = 0; n < nodes; n++) {
+            for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+                if (fb_sim_model_is_live(model, n, i, f)) live_add(model, n, i, f);
+            }
+        }
+    }
+    for (uint32_t n = 0; n < nodes; n++)
+        memset(model->nodes[n].last, 0, sizeof model->nodes[n].last);
+}

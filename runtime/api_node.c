@@ -173,6 +173,19 @@ void fb_get_status(fb_exchange *x)
     status_end(x);
 }
 
+static void peers_messages(fb_exchange *x, fb_error error, fb_span answer)
+{
+    fb_reader r = fb_reader_of(answer);
+    bool any = error == FB_OK && answer.len > 3;
+    if (any) fb_json_name(&x->out, "messages");
+    if (any && !fb_json_peer_messages(&x->out, &r)) {
+        fb_exchange_fail(x, FB_ERR_EVENT_MALFORMED, NULL);
+        return;
+    }
+    fb_json_close(&x->out, '}');
+    fb_exchange_answer(x, 200);
+}
+
 static void peers_listed(fb_exchange *x, fb_error error, fb_span answer)
 {
     fb_reader r = fb_reader_of(answer);
@@ -183,8 +196,7 @@ static void peers_listed(fb_exchange *x, fb_error error, fb_span answer)
     } else if (!fb_json_peers(&x->out, &r, fb_clock_mono_ns())) {
         fb_exchange_fail(x, FB_ERR_EVENT_MALFORMED, NULL);
     } else {
-        fb_json_close(&x->out, '}');
-        fb_exchange_answer(x, 200);
+        fb_exchange_ask(x, FB_VERB_PEER_MESSAGES, 0, (fb_span){NULL, 0}, peers_messages);
     }
 }
 

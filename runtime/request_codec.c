@@ -127,6 +127,34 @@ bool fb_json_peers(fb_text *out, fb_reader *r, uint64_t now_mono_ns)
     return fb_reader_done(r);
 }
 
+bool fb_json_peer_messages(fb_text *out, fb_reader *r)
+{
+    (void)fb_read_u8(r);
+    uint16_t count = fb_read_u16(r);
+    fb_text_put(out, "[");
+    for (uint16_t i = 0; i < count && !r->failed; i++) {
+        fb_id space = fb_read_id(r), node = fb_read_id(r);
+        bool known = fb_read_u8(r) != 0;
+        int64_t offset_us = (int64_t)fb_read_u64(r);
+        fb_json_open(out, NULL, '{');
+        fb_json_uuid(out, "space_id", space);
+        fb_json_hex(out, "node_id", node.b, sizeof node.b);
+        if (known) fb_json_number(out, "clock_offset_ms", offset_us / 1000);
+        static const char *const names[] = {"delivered", "conflicts", "floor_resets", "dropped"};
+        for (size_t k = 0; k < 4; k++) fb_json_number(out, names[k], (int64_t)fb_read_u64(r));
+        fb_json_open(out, "refused", '{');
+        uint8_t reasons = fb_read_u8(r);
+        for (uint8_t k = 0; k < reasons && !r->failed; k++) {
+            uint16_t reason = fb_read_u16(r);
+            fb_json_number(out, fb_error_name((fb_error)reason), (int64_t)fb_read_u64(r));
+        }
+        fb_json_close(out, '}');
+        fb_json_close(out, '}');
+    }
+    fb_text_put(out, "]");
+    return fb_reader_done(r);
+}
+
 bool fb_json_record(fb_text *out, fb_reader *r)
 {
     fb_id id = fb_read_id(r), etag = fb_read_id(r);

@@ -36,6 +36,7 @@ void fb_collection_write(fb_writer *w, const char *collection);
 bool fb_json_spaces(fb_text *out, fb_reader *r);
 bool fb_json_members(fb_text *out, fb_reader *r);
 bool fb_json_peers(fb_text *out, fb_reader *r, uint64_t now_mono_ns);
+bool fb_json_peer_messages(fb_text *out, fb_reader *r);
 /* {"id","etag","fields":{...},"conflicts":{...}}. */
 bool fb_json_record(fb_text *out, fb_reader *r);
 

@@ -61,6 +61,11 @@ typedef enum fb_verb {
      * that dialled us), u8 state (0 idle, 1 dialling, 2 handshake, 3 pending, 4 open), u32 last
      * fb_error, i64 clock offset in us, u64 last heard (mono_ns), u64 link */
     FB_VERB_PEER_LIST = 32,
+    /* () -> u8 whole (0: there are more), u16 count, each member with whom messages were exchanged
+     * since START: space id, node id, u8 offset known, i64 clock offset in us (0 without a link),
+     * u64 delivered, u64 conflicts among them, u64 floor resets, u64 dropped on the way to it,
+     * u8 reasons, each: u16 fb_error, u64 messages of it refused (profile 5) */
+    FB_VERB_PEER_MESSAGES = 33,
 
     /* [app] space id, collection, record id (zeros: a new one), u8 mode (1 replace: fields not
      * named are removed; 2 change), u8 condition (0 none, 1 etag must match, 2 must be absent),

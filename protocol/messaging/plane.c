@@ -312,6 +312,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_channel_register(node, FB_CHANNEL_MESSAGING, &channel_ops);
     fb_interest_layout(node);
     fb_verb_register(node, FB_VERB_PUBLISH, fb_publish);
+    fb_verb_register(node, FB_VERB_PEER_MESSAGES, fb_counts_request);
 }
 
 /* Clears an object; its digest is subtracted at the end of the step. */

@@ -359,6 +359,9 @@ void fb_seen_load(fb_node *node, fb_record *record);
 /* interest.c */
 void fb_interest_layout(fb_node *node);
 
+/* counts.c */
+void fb_counts_request(fb_node *node, fb_request request, fb_span arguments);
+
 /* publish.c */
 void fb_publish(fb_node *node, fb_request request, fb_span arguments);
 

@@ -85,6 +85,8 @@ typedef struct fake {
     struct fb_op ops[4];
     fake_changed changed;
     fb_status replied;
+    size_t answer_len;
+    uint8_t answer[512];
     void *layout;
 } fake;
 
@@ -199,6 +201,27 @@ uint32_t fb_space_find(const fb_node *node, fb_id space)
     (void)node;
     return fb_id_equal(space, fake_space) ? 0 : FB_NONE;
 }
+uint32_t fb_space_capacity(const fb_node *node)
+{
+    (void)node;
+    return 1;
+}
+bool fb_space_exists(const fb_node *node, uint32_t space)
+{
+    (void)node;
+    return space == 0;
+}
+uint32_t fb_member_first(const fb_node *node, uint32_t space)
+{
+    (void)node;
+    (void)space;
+    return 0;
+}
+uint32_t fb_member_next(const fb_node *node, uint32_t member)
+{
+    (void)node;
+    return member + 1 < NODES ? member + 1 : FB_NONE;
+}
 uint32_t fb_space_local(const fb_node *node, uint32_t space)
 {
     (void)node;
@@ -249,8 +272,11 @@ fb_status fb_new_uuid(fb_node *node, fb_id *out)
 void fb_reply(fb_node *node, uint32_t index, fb_status status, fb_span answer)
 {
     (void)index;
-    (void)answer;
-    of(node)->replied = status;
+    fake *f = of(node);
+    f->replied = status;
+    f->answer_len = answer.len;
+    FB_ASSERT(answer.len <= sizeof f->answer);
+    if (answer.len != 0) memcpy(f->answer, answer.p, answer.len);
 }
 void fb_incarnation_end(fb_node *node, fb_error why)
 {

@@ -781,6 +781,44 @@ static void publish_announces_what_nobody_holds(void **state)
     assert_int_equal(fakes[1]->changed.calls, 3);
 }
 
+static void reasons_are_shown_for_each_peer(void **state)
+{
+    (void)state;
+    begin_receiving();
+    fakes[0]->links[1].offset_known = true;
+    fakes[0]->links[1].clock_offset_us = -7;
+    fb_envelope e = envelope_base(payload_about(area_of(1)));
+    assert_int_equal(judge_signed(e), FB_OK);
+    assert_int_equal(judge(), FB_ERR_DUPLICATE);
+    assert_int_equal(judge(), FB_ERR_DUPLICATE);
+    e.timestamp = 1;
+    assert_int_equal(judge_signed(e), FB_ERR_STALE);
+    fb_request request = {.verb = FB_VERB_PEER_MESSAGES};
+    verbs[FB_VERB_PEER_MESSAGES](&fakes[0]->node, request, (fb_span){NULL, 0});
+    assert_int_equal(fakes[0]->replied, FB_OK);
+    fb_reader r = fb_reader_of(fb_span_of(fakes[0]->answer, fakes[0]->answer_len));
+    assert_int_equal(fb_read_u8(&r), 1);
+    assert_int_equal(fb_read_u16(&r), 1); /* node 2 said nothing */
+    assert_true(fb_id_equal(fb_read_id(&r), fake_space));
+    assert_true(fb_id_equal(fb_read_id(&r), fb_member_id(&fakes[0]->node, 1)));
+    assert_int_equal(fb_read_u8(&r), 1);
+    assert_int_equal((int64_t)fb_read_u64(&r), -7);
+    assert_int_equal(fb_read_u64(&r), 1);
+    for (int i = 0; i < 3; i++) assert_int_equal(fb_read_u64(&r), 0);
+    assert_int_equal(fb_read_u8(&r), 2);
+    assert_int_equal(fb_read_u16(&r), FB_ERR_STALE);
+    assert_int_equal(fb_read_u64(&r), 1);
+    assert_int_equal(fb_read_u16(&r), FB_ERR_DUPLICATE);
+    assert_int_equal(fb_read_u64(&r), 2);
+    assert_true(fb_reader_done(&r));
+    request.principal = 3;
+    verbs[FB_VERB_PEER_MESSAGES](&fakes[0]->node, request, (fb_span){NULL, 0});
+    assert_int_equal(fakes[0]->replied, FB_ERR_NOT_AUTHORISED);
+    request.principal = 0;
+    verbs[FB_VERB_PEER_MESSAGES](&fakes[0]->node, request, fb_span_text("x"));
+    assert_int_equal(fakes[0]->replied, FB_ERR_REQUEST_MALFORMED);
+}
+
 /* A peer that acknowledges nothing holds its share of the pool and no more. */
 static void a_silent_peer_does_not_starve_the_others(void **state)
 {
@@ -837,6 +875,7 @@ int main(void)
         TEST(conflict_is_counted),
         TEST(without_a_clock_nothing_is_sent),
         TEST(publish_announces_what_nobody_holds),
+        TEST(reasons_are_shown_for_each_peer),
         TEST(a_silent_peer_does_not_starve_the_others),
     };
     unused_fakes();

@@ -16,6 +16,7 @@ fb_sim_config fb_sim_config_default(void)
         .duration_ns = FB_NEVER,
         .faults = true,
         .checks = true,
+        .reference = true,
         .carriers_of_16 = 4,
         .sizes = fb_options_small().sizes,
         .timing = fb_options_small().timing,

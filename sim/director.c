@@ -413,6 +413,7 @@ static void ask_records(fb_sim_world *world)
 {
     fb_sim_director *d = world->director;
     if (d->polls < 2 || d->polls - 2 >= FB_SIM_RECORDS || world->config.nodes > 16) return;
+    if (!world->config.reference) return;
     d->record = d->polls - 2;
     uint8_t bytes[64];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);

@@ -9,7 +9,8 @@
 
 void fb_sim_model_layout(fb_sim_world *world, fb_sim_model *model, fb_arena *arena)
 {
-    bool large = world->config.nodes > FB_SIM_MODEL_NODES || !world->config.checks;
+    bool large = world->config.nodes > FB_SIM_MODEL_NODES || !world->config.checks ||
+                 !world->config.reference;
     uint32_t share = large ? 0 : 1;
     model->nodes = fb_arena_take(arena, large ? 0 : world->config.nodes, sizeof *model->nodes);
     model->changes = fb_arena_take(arena, share * FB_SIM_MODEL_CHANGES, sizeof *model->changes);

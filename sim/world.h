@@ -72,6 +72,7 @@ struct fb_sim_config {
     bool faults;
     bool fast; /* digests and checks only every 2^16 steps */
     bool checks;
+    bool reference; /* records are held against the reference model: not those of a toy node */
     bool timeline;
     bool verbose;
     bool quiet;    /* nothing on standard error */

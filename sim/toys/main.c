@@ -72,6 +72,7 @@ static unsigned failures(fb_toy_defect defect, uint64_t only, uint64_t seeds, un
         config.only = only;
         config.quiet = loud == NULL;
         config.carriers_of_16 = 0;
+        config.reference = false;
         fb_sim_verdict verdict;
         if (!fb_sim_run(&config, &verdict)) fb_sim_fail_resource("memory of this machine");
         failed += verdict.result != FB_SIM_PASS;

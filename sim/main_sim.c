@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/main_sim.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "sim/director.h"
-#include "sim/mutants.h"
+#include "sim/flags.h"
 #include "sim/run.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
@@ -27,13 +25,8 @@ static const char usage[] =
 
 static int refuse(const char *what, const char *which)
 {
-    fprintf(stderr, "faberio sim: %s%s", what, which == NULL ? "" : ": ");
-    /* A word of the command line may hold anything: a terminal must not obey it. */
-    for (; which != NULL && *which != 0; which++) {
-        unsigned char byte = (unsigned char)*which;
-        fprintf(stderr, byte < 0x20 || byte == 0x7f ? "\\x%02x" : "%c", byte);
-    }
-    fprintf(stderr, "\n%s", usage);
+    fb_sim_refuse(what, which);
+    fputs(usage, stderr);
     return FB_SIM_EXIT_USAGE;
 }
 
@@ -57,109 +50,24 @@ void fb_sim_round_line(fb_sim_world *world)
            (unsigned long long)(world->workload->think_ns / 1000000), faults);
 }
 
-/* Another program of the same folder has the planted bugs in it. */
-static int run_with_mutant(int argc, char **argv, const char *mutant)
-{
-#ifdef FB_PLANTED_BUGS
-    (void)argc;
-    (void)argv;
-    fb_planted_bug = fb_sim_mutant_of(mutant);
-    if (fb_planted_bug != 0) return -1;
-    return refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
-#else
-    if (fb_sim_mutant_of(mutant) == 0) {
-        return refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
-    }
-    char path[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 32);
-    if (len <= 0) return refuse("cannot find the program's own folder", NULL);
-    path[len] = 0;
-    char *slash = strrchr(path, '/');
-    if (slash == NULL) return refuse("cannot find the program's own folder", NULL);
-    strcpy(slash + 1, "faberio-sim-mutants");
-    char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
-    if (arguments == NULL) return FB_SIM_EXIT_RESOURCE;
-    for (int i = 0; i < argc; i++) arguments[i] = argv[i];
-    fflush(stdout);
-    execv(path, arguments);
-    fprintf(stderr, "faberio sim: cannot run %s, the program with the planted bugs\n", path);
-    free(arguments);
-    return FB_SIM_EXIT_USAGE;
-#endif
-}
-
-static bool profile_of(const char *name, fb_sim_config *config)
-{
-    if (strcmp(name, "default") == 0) return true;
-    if (strcmp(name, "calm") == 0) {
-        config->faults = false;
-        return true;
-    }
-    if (strcmp(name, "dense") == 0) {
-        config->carriers_of_16 = 8;
-        return true;
-    }
-    return false;
-}
-
 static int run_main(int argc, char **argv)
 {
     fb_sim_config config = fb_sim_config_default();
     const char *mutant = NULL;
-    uint64_t number;
     for (int i = 2; i < argc; i++) {
         const char *flag = argv[i];
-        if (strcmp(flag, "--fast") == 0) {
-            config.fast = true;
-            config.checks = false;
-            continue;
-        }
         if (strcmp(flag, "--timeline") == 0) {
             config.timeline = true;
-            continue;
-        }
-        if (strcmp(flag, "--verbose") == 0) {
+        } else if (strcmp(flag, "--verbose") == 0) {
             config.verbose = true;
-            continue;
-        }
-        if (i + 1 == argc) return refuse("a flag without its value, or none of ours", flag);
-        const char *value = argv[++i];
-        if (strcmp(flag, "--seed") == 0) {
-            if (!fb_sim_parse_seed(value, &config)) return refuse("not a seed", value);
-        } else if (strcmp(flag, "--nodes") == 0) {
-            if (!fb_sim_parse_number(value, &number) || number < 2 || number > 64) {
-                return refuse("--nodes is 2 to 64", value);
-            }
-            config.nodes = (uint32_t)number;
-            if (config.nodes + 8 > config.sizes.links) config.sizes.links = config.nodes + 8;
-            if (config.nodes + 8 > config.sizes.addresses)
-                config.sizes.addresses = config.nodes + 8;
-            config.connections = 64 + config.nodes * config.nodes * 4;
-            if (config.connections > 32768) config.connections = 32768;
-        } else if (strcmp(flag, "--events") == 0) {
-            if (!fb_sim_parse_number(value, &number)) return refuse("not a number", value);
-            config.events = number;
-        } else if (strcmp(flag, "--duration") == 0) {
-            if (!fb_sim_parse_time(value, &number)) return refuse("not a time", value);
-            config.duration_ns = number;
-            config.events = UINT64_MAX;
-        } else if (strcmp(flag, "--profile") == 0) {
-            if (!profile_of(value, &config)) return refuse("no profile of this name", value);
-        } else if (strcmp(flag, "--only") == 0) {
-            uint32_t fault = 0;
-            while (fault < FB_SIM_FAULTS && strcmp(value, fb_sim_fault_rows[fault].name) != 0) {
-                fault++;
-            }
-            if (fault == FB_SIM_FAULTS) return refuse("no fault of this name", value);
-            config.only |= UINT64_C(1) << fault;
-        } else if (strcmp(flag, "--mutant") == 0) {
-            mutant = value;
         } else {
-            return refuse("no flag of this name", flag);
+            fb_sim_flag read = fb_sim_flag_read(argc, argv, &i, &config, &mutant);
+            if (read == FB_SIM_FLAG_UNKNOWN) return refuse("no flag of this name", flag);
+            if (read == FB_SIM_FLAG_REFUSED) return FB_SIM_EXIT_USAGE;
         }
     }
     if (mutant != NULL) {
-        int code = run_with_mutant(argc, argv, mutant);
+        int code = fb_sim_mutant_switch(argc, argv, mutant);
         if (code >= 0) return code;
     }
     fb_sim_verdict verdict;

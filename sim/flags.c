@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/flags.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/main_sim.h"
+#include "sim/mutants.h"
+
+int fb_sim_refuse(const char *what, const char *which)
+{
+    fprintf(stderr, "faberio sim: %s%s", what, which == NULL ? "" : ": ");
+    /* A word of the command line may hold anything: a terminal must not obey it. */
+    for (; which != NULL && *which != 0; which++) {
+        unsigned char byte = (unsigned char)*which;
+        fprintf(stderr, byte < 0x20 || byte == 0x7f ? "\\x%02x" : "%c", byte);
+    }
+    fputc('\n', stderr);
+    return FB_SIM_EXIT_USAGE;
+}
+
+/* Another program of the same folder has the planted bugs in it. */
+int fb_sim_mutant_switch(int argc, char **argv, const char *mutant)
+{
+#ifdef FB_PLANTED_BUGS
+    (void)argc;
+    (void)argv;
+    fb_planted_bug = fb_sim_mutant_of(mutant);
+    if (fb_planted_bug != 0) return -1;
+    return fb_sim_refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
+#else
+    if (fb_sim_mutant_of(mutant) == 0) {
+        return fb_sim_refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
+    }
+    char path[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 32);
+    if (len <= 0) return fb_sim_refuse("cannot find the program's own folder", NULL);
+    path[len] = 0;
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) return fb_sim_refuse("cannot find the program's own folder", NULL);
+    strcpy(slash + 1, "faberio-sim-mutants");
+    char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
+    if (arguments == NULL) return FB_SIM_EXIT_RESOURCE;
+    for (int i = 0; i < argc; i++) arguments[i] = argv[i];
+    fflush(stdout);
+    execv(path, arguments);
+    fprintf(stderr, "faberio sim: cannot run %s, the program with the planted bugs\n", path);
+    free(arguments);
+    return FB_SIM_EXIT_USAGE;
+#endif
+}
+
+static bool profile_of(const char *name, fb_sim_config *config)
+{
+    if (strcmp(name, "default") == 0) return true;
+    if (strcmp(name, "calm") == 0) {
+        config->faults = false;
+        return true;
+    }
+    if (strcmp(name, "dense") == 0) {
+        config->carriers_of_16 = 8;
+        return true;
+    }
+    return false;
+}
+
+void fb_sim_config_nodes(fb_sim_config *config, uint32_t nodes)
+{
+    config->nodes = nodes;
+    if (nodes + 8 > config->sizes.links) config->sizes.links = nodes + 8;
+    if (nodes + 8 > config->sizes.addresses) config->sizes.addresses = nodes + 8;
+    config->connections = 64 + nodes * nodes * 4;
+    if (config->connections > 32768) config->connections = 32768;
+}
+
+static bool fault_of(const char *name, uint64_t *bits)
+{
+    for (uint32_t fault = 0; fault < FB_SIM_FAULTS; fault++) {
+        if (strcmp(name, fb_sim_fault_rows[fault].name) != 0) continue;
+        *bits |= UINT64_C(1) << fault;
+        return true;
+    }
+    return false;
+}
+
+static fb_sim_flag wrong(const char *what, const char *which)
+{
+    fb_sim_refuse(what, which);
+    return FB_SIM_FLAG_REFUSED;
+}
+
+fb_sim_flag fb_sim_flag_read(int argc, char **argv, int *at, fb_sim_config *config,
+                             const char **mutant)
+{
+    static const char *const with_value[] = {"--seed",    "--nodes", "--events", "--duration",
+                                             "--profile", "--only",  "--mutant"};
+    const char *flag = argv[*at];
+    if (strcmp(flag, "--fast") == 0) {
+        config->fast = true;
+        config->checks = false;
+        return FB_SIM_FLAG_TAKEN;
+    }
+    size_t which = 0;
+    size_t count = sizeof with_value / sizeof with_value[0];
+    while (which < count && strcmp(flag, with_value[which]) != 0) which++;
+    if (which == count) return FB_SIM_FLAG_UNKNOWN;
+    if (*at + 1 == argc) return wrong("a flag without its value", flag);
+    const char *value = argv[++*at];
+    uint64_t number;
+    switch (which) {
+    case 0:
+        if (!fb_sim_parse_seed(value, config)) return wrong("not a seed", value);
+        break;
+    case 1:
+        if (!fb_sim_parse_number(value, &number) || number < 2 || number > 64) {
+            return wrong("--nodes is 2 to 64", value);
+        }
+        fb_sim_config_nodes(config, (uint32_t)number);
+        break;
+    case 2:
+        if (!fb_sim_parse_number(value, &config->events)) return wrong("not a number", value);
+        break;
+    case 3:
+        if (!fb_sim_parse_time(value, &config->duration_ns)) return wrong("not a time", value);
+        config->events = UINT64_MAX;
+        break;
+    case 4:
+        if (!profile_of(value, config)) return wrong("no profile of this name", value);
+        break;
+    case 5:
+        if (!fault_of(value, &config->only)) return wrong("no fault of this name", value);
+        break;
+    default:
+        *mutant = value;
+    }
+    return FB_SIM_FLAG_TAKEN;
+}

@@ -160,7 +160,10 @@ static void orphans_write(const fb_node *node, uint32_t index, fb_writer *w)
     if (o->member == FB_NONE) return;
     fb_write_u32(w, o->member);
     fb_write_u64(w, o->timer.at_ns);
-    for (uint32_t i = 0; i < o->count; i++) fb_write_u32(w, o->signals[i]);
+    for (uint32_t i = 0; i < o->count; i++) {
+        fb_write_u32(w, o->signals[i]);
+        fb_write_u64(w, o->until_ns[i]);
+    }
 }
 
 /* clang-format off */

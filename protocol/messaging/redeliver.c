@@ -44,9 +44,23 @@ static void orphans_drop(fb_node *node, uint32_t index, fb_error why)
     orphans_free(node, index);
 }
 
+/* The time of the first is up, perhaps of others too. What an earlier break left goes earlier. */
 void fb_redeliver_expired(fb_node *node, uint32_t index)
 {
-    orphans_drop(node, index, FB_ERR_DEADLINE);
+    fb_orphans *orphans = &node->messaging->orphans[index];
+    uint32_t due = 0;
+    while (due < orphans->count && orphans->until_ns[due] <= node->mono_ns) {
+        drop(node, orphans->member, FB_ERR_DEADLINE, orphans->signals[due++]);
+    }
+    orphans->count -= due;
+    if (orphans->count == 0) {
+        orphans_free(node, index);
+        return;
+    }
+    memmove(orphans->signals, orphans->signals + due, orphans->count * sizeof *orphans->signals);
+    memmove(orphans->until_ns, orphans->until_ns + due, orphans->count * sizeof *orphans->until_ns);
+    fb_timer_set(node, &orphans->timer, orphans->until_ns[0]);
+    fb_digest_touch(node, FB_DIGEST_ORPHANS, index);
 }
 
 static uint32_t oldest(const struct fb_messaging *m)
@@ -93,6 +107,7 @@ void fb_redeliver_down(fb_node *node, uint32_t link)
     struct fb_messaging *m = node->messaging;
     fb_message_channel *channel = &m->channel[link];
     uint32_t index = FB_NONE;
+    uint64_t until_ns = fb_add_sat_u64(node->mono_ns, node->options.timing.redeliver_ns);
     for (uint32_t i = MUTANT(REDELIVERY_SKIPS_ONE, 0, 1); i < channel->count; i++) {
         const fb_window_entry *entry =
             &channel->entries[(channel->first + i) % FB_SEND_WINDOW_MESSAGES];
@@ -107,6 +122,7 @@ void fb_redeliver_down(fb_node *node, uint32_t link)
             drop(node, channel->member, FB_ERR_BUSY, entry->signal);
             continue;
         }
+        orphans->until_ns[orphans->count] = until_ns;
         orphans->signals[orphans->count++] = entry->signal;
     }
     for (; channel->redo_count > 0; fb_window_let_go(m, channel)) {
@@ -116,8 +132,7 @@ void fb_redeliver_down(fb_node *node, uint32_t link)
     }
     for (; channel->count > 0; fb_window_let_go(m, channel)) channel->count--;
     if (index == FB_NONE) return;
-    fb_timer_set(node, &m->orphans[index].timer,
-                 fb_add_sat_u64(node->mono_ns, node->options.timing.redeliver_ns));
+    fb_timer_set(node, &m->orphans[index].timer, m->orphans[index].until_ns[0]);
     fb_digest_touch(node, FB_DIGEST_ORPHANS, index);
 }
 
@@ -129,13 +144,15 @@ void fb_redeliver_up(fb_node *node, uint32_t link)
     if (index == FB_NONE) return;
     const fb_orphans *orphans = &m->orphans[index];
     for (uint32_t i = 0; i < orphans->count; i++) {
-        uint32_t signal = orphans->signals[MUTANT(REDELIVERY_REVERSED, i, orphans->count - 1 - i)];
+        uint32_t place = MUTANT(REDELIVERY_REVERSED, i, orphans->count - 1 - i);
+        uint32_t signal = orphans->signals[place];
         if (!fb_window_has_room(m, channel)) {
             drop(node, channel->member, FB_ERR_BUSY, signal);
             continue;
         }
         uint32_t at = (channel->redo_first + channel->redo_count) % FB_SEND_WINDOW_MESSAGES;
         channel->redo[at] = signal;
+        channel->redo_until_ns[at] = orphans->until_ns[place];
         channel->redo_count++;
         fb_window_held(m, channel);
     }

@@ -153,15 +153,17 @@ typedef struct fb_message_channel {
     fb_unicast unicast[FB_UNICASTS_MAX];
     fb_window_entry entries[FB_SEND_WINDOW_MESSAGES];
     uint32_t redo[FB_SEND_WINDOW_MESSAGES];
+    uint64_t redo_until_ns[FB_SEND_WINDOW_MESSAGES];
 } fb_message_channel;
 
 /* redeliver.c: what was unacknowledged when a link broke. */
 typedef struct fb_orphans {
     uint32_t member; /* FB_NONE: free */
     uint32_t count;
-    fb_timer timer;
+    fb_timer timer; /* of the first */
     fb_digest_cell digest;
     uint32_t signals[FB_SEND_WINDOW_MESSAGES];
+    uint64_t until_ns[FB_SEND_WINDOW_MESSAGES]; /* of each its own: ascending */
 } fb_orphans;
 
 /* seen.c: one remembered id. */

@@ -134,15 +134,17 @@ static bool fill(fb_node *node, uint32_t link)
     }
     while (channel->redo_count > 0) {
         uint32_t signal = channel->redo[channel->redo_first];
+        bool late = channel->redo_until_ns[channel->redo_first] <= node->mono_ns;
         channel->redo_first = (channel->redo_first + 1) % FB_SEND_WINDOW_MESSAGES;
         channel->redo_count--;
         fb_window_let_go(m, channel);
         const fb_signal *s = &m->signal[signal];
-        if (fb_message_may_send(node, channel, s->has_area, s->area)) {
+        fb_status why = late ? FB_ERR_DEADLINE : FB_ERR_NOT_AUTHORISED;
+        if (!late && fb_message_may_send(node, channel, s->has_area, s->area)) {
             push(node, link, signal, true);
             return true;
         }
-        fb_message_dropped(node, channel->member, FB_ERR_NOT_AUTHORISED, signal);
+        fb_message_dropped(node, channel->member, why, signal);
         fb_signal_release(node, signal);
     }
     if (!fb_window_has_room(m, channel)) return false;

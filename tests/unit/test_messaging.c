@@ -613,6 +613,51 @@ static void unacknowledged_goes_first_on_the_next_link(void **state)
     }
 }
 
+/* Two links to one peer break one after the other: each message has its own 60 s. */
+static void a_later_break_gives_older_messages_no_more_time(void **state)
+{
+    (void)state;
+    fake *f = fakes[0];
+    link_one(0, 1);
+    f->links[2] = f->links[1];
+    f->links[2].number = 102;
+    channels[FB_CHANNEL_MESSAGING]->up(&f->node, 2);
+    fb_message_changed(&f->node, 0, 1, area_of(1), 0, 0, 0);
+    emit(0, 1);
+    fb_unicast sync = {.type = FB_TYPE_SYNC, .area = area_of(2)};
+    assert_true(fb_unicast_add(&f->node, 2, &sync));
+    emit(0, 2);
+    unlink_one(0, 1);
+    advance_time(40 * SECOND_NS);
+    f->links[2].state = FB_LINK_FREE;
+    channels[FB_CHANNEL_MESSAGING]->down(&f->node, 2, FB_ERR_LINK_CLOSED);
+    advance_time(20 * SECOND_NS - 1);
+    assert_int_equal(facts(0, FB_FACT_DROPPED, NULL), 0);
+    advance_time(1);
+    assert_int_equal(facts(0, FB_FACT_DROPPED, NULL), 1);
+    advance_time(40 * SECOND_NS - 1);
+    assert_int_equal(facts(0, FB_FACT_DROPPED, NULL), 0);
+    advance_time(1);
+    assert_int_equal(facts(0, FB_FACT_DROPPED, NULL), 1);
+}
+
+/* The next link came in time, its carrier takes nothing before the 60 s are over. */
+static void what_the_next_link_did_not_take_in_time_is_dropped(void **state)
+{
+    (void)state;
+    fb_node *node = &fakes[0]->node;
+    link_one(0, 1);
+    fb_message_changed(node, 0, 1, area_of(1), 0, 0, 0);
+    emit(0, 1);
+    unlink_one(0, 1);
+    advance_time(30 * SECOND_NS);
+    link_one(0, 1);
+    advance_time(30 * SECOND_NS);
+    emit(0, 1);
+    assert_int_equal(facts(0, FB_FACT_RESENT, NULL), 0);
+    assert_int_equal(facts(0, FB_FACT_DROPPED, NULL), 1);
+}
+
 static void a_redelivered_message_is_a_duplicate_when_it_had_arrived(void **state)
 {
     (void)state;
@@ -868,6 +913,8 @@ int main(void)
         TEST(notifications_coalesce_behind_a_full_window),
         TEST(nothing_goes_to_who_may_not_have_it),
         TEST(unacknowledged_goes_first_on_the_next_link),
+        TEST(a_later_break_gives_older_messages_no_more_time),
+        TEST(what_the_next_link_did_not_take_in_time_is_dropped),
         TEST(a_redelivered_message_is_a_duplicate_when_it_had_arrived),
         TEST(an_external_carrier_repeats_until_acknowledged),
         TEST(sync_is_answered_with_one_changed),

@@ -47,6 +47,7 @@ struct fb_node {
     fb_options options;
     size_t effects_min;
     size_t scratch_bytes;
+    size_t end_bytes; /* of the arena, kept for the end of the incarnation */
     fb_arena arena; /* of the whole instance, full after creation */
     fb_phase phase;
     bool stepping;
@@ -58,7 +59,7 @@ struct fb_node {
     int64_t wall_us;
     fb_effects *out;
     size_t last_effect; /* offset in the arena */
-    size_t effects_cap; /* of the arena, what the step's scratch leaves */
+    size_t effects_cap; /* of the arena, what scratch and end_bytes leave */
 
     uint64_t incarnation;
     fb_seed seed; /* of this incarnation: every draw of the core uses it */

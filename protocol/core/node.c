@@ -90,6 +90,7 @@ fb_status fb_node_create(const fb_options *options, fb_node **out)
     node->arena = arena;
     node->effects_min = fb_effects_bytes_min(options);
     node->scratch_bytes = fb_store_scratch_bytes(options);
+    node->end_bytes = fb_requests_end_bytes(options);
     const fb_provider *provider = options->provider;
     fb_status status = provider->public_key(provider->user, options->identity_key, &node->self_key);
     if (status != FB_OK) {
@@ -161,6 +162,9 @@ static void start(fb_node *node, const fb_event *event)
 
 static void end_incarnation(fb_node *node)
 {
+    /* Nothing of this step had the share of the arena that this needs. */
+    node->effects_cap += node->end_bytes;
+    FB_ASSERT(node->out->used + node->end_bytes <= node->effects_cap);
     fb_requests_end(node);
     fb_effect_put(node, FB_FX_NEED_START, node->incarnation, (uint64_t)node->ending, 0,
                   (fb_span){NULL, 0});
@@ -227,6 +231,7 @@ fb_status fb_node_step(fb_node *node, const fb_event *event, fb_effects *out)
     node->out = out;
     node->effects_cap = (out->capacity - node->scratch_bytes) & ~(size_t)7;
     fb_store_scratch(node, out->memory + node->effects_cap);
+    node->effects_cap -= node->end_bytes;
     node->stepping = true;
     node->starved = false;
     fb_count(node, FB_COUNTER_STEPS, 1);

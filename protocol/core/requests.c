@@ -286,7 +286,7 @@ void fb_requests_flush(fb_node *node)
 
 size_t fb_requests_end_bytes(const fb_options *options)
 {
-    return options->sizes.requests * sizeof(fb_effect);
+    return (options->sizes.requests + (size_t)1) * sizeof(fb_effect);
 }
 
 void fb_requests_end(fb_node *node)

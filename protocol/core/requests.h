@@ -17,7 +17,7 @@ fb_status fb_requests_credit(fb_node *node, const fb_event *event); /* REQUEST_C
 /* Replies whose write set is durable go out, as far as the arena has room. */
 void fb_requests_flush(fb_node *node);
 
-/* Bytes of effects that fb_requests_end may need. */
+/* Bytes of effects that the end of an incarnation may need: a reply to everybody, NEED_START. */
 size_t fb_requests_end_bytes(const fb_options *options);
 
 #endif

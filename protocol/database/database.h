@@ -50,9 +50,6 @@ void fb_database_changed(fb_node *node, uint32_t link, uint32_t member, fb_id ar
 void fb_database_digest(const fb_node *node, uint32_t space, uint32_t member, uint8_t out[16]);
 void fb_database_differs(fb_node *node, uint32_t link);
 
-/* Does the store hold this batch of this node's own? (Clone alarm, profile 5 step 3.) */
-bool fb_database_has_batch(const fb_node *node, fb_id area, uint64_t incarnation, uint64_t batch);
-
 /* For checkers: the number of areas held, and one of them. */
 typedef struct fb_area_info {
     fb_id id;

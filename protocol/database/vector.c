@@ -317,13 +317,3 @@ uint32_t fb_epoch_write(const fb_node *node, uint32_t space, uint32_t most, fb_w
     }
     return count;
 }
-
-bool fb_database_has_batch(const fb_node *node, fb_id area, uint64_t incarnation, uint64_t batch)
-{
-    uint32_t index = fb_area_find(node, area);
-    if (index == FB_NONE) return false;
-    uint32_t entry = fb_vector_find(node, index, node->self, incarnation);
-    /* A closed life is in the store alone: what is asked about it is not looked up here. */
-    if (entry == FB_NONE) return incarnation != node->incarnation;
-    return batch <= fb_vector_get(node, entry)->batch;
-}

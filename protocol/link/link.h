@@ -70,7 +70,9 @@ typedef struct fb_channel {
      * external carrier it counts as lost. Another error: the peer broke a rule; counted against its
      * budget. */
     fb_status (*frame)(fb_node *node, uint32_t link, fb_span frame);
-    /* The next frame to send, or false. The same frame is asked for again until `sent`. */
+    /* The next frame to send, or false. On a byte stream a part of it may be out already, so the
+     * same frame is asked for again until `sent`, unless the link goes down. On an external carrier
+     * frames leave whole: what was peeked and did not leave may be another one next time. */
     bool (*peek)(fb_node *node, uint32_t link, fb_frame_out *out);
     /* The frame last peeked was given to the carrier whole. */
     void (*sent)(fb_node *node, uint32_t link);

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "io/provider_sodium.h"
-#include "protocol/core/node.h"
+#include "protocol/core/internal.h"
 #include "tests/unit/net.h"
 
 static void *refuse(void *user, size_t bytes)
@@ -111,6 +111,52 @@ static void late_completions_are_counted(void **state)
     test_net_free(net);
 }
 
+#define FILLING 100u /* an event of this test's own */
+
+static fb_status fill_and_end(fb_node *node, const fb_event *event)
+{
+    while (fb_effect_fits(node, event->a)) {
+        fb_effect_put(node, FB_FX_OBSERVE, 0, 0, 0, fb_span_of(event->bytes, event->len));
+    }
+    fb_incarnation_end(node, FB_ERR_STORE_FAILED);
+    return FB_OK;
+}
+
+static void many_requests(fb_options *options)
+{
+    options->sizes.requests = 200;
+}
+
+static void the_end_answers_everybody_in_a_full_arena(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, many_requests);
+    fb_node *node = test_net_node(net, 0);
+    fb_options options = fb_options_small();
+    many_requests(&options);
+    static const uint8_t name[] = {0, 1, 'x'};
+    fb_span text = fb_span_of(name, sizeof name);
+    uint64_t created = test_net_ask(net, 0, FB_VERB_SPACE_CREATE, 0, text);
+    assert_int_equal(test_net_reply(net, created)->status, FB_OK);
+    uint8_t watch[24] = {0}; /* the space's id, from the beginning */
+    memcpy(watch, test_net_reply(net, created)->bytes, 16);
+    for (uint32_t i = 0; i < 200; i++) {
+        (void)test_net_ask(net, 0, FB_VERB_RECORD_WATCH, 0, fb_span_of(watch, sizeof watch));
+    }
+    fb_event_register(node, (fb_event_kind)FILLING, fill_and_end);
+    fb_effects out;
+    fb_event event = {.kind = FILLING, .mono_ns = 9};
+    assert_int_equal(step(node, event, fb_effects_bytes_min(&options), &out), FB_OK);
+    uint32_t again = 0, need = 0;
+    for (const fb_effect *fx = NULL; (fx = fb_effects_next(&out, fx)) != NULL;) {
+        again += fx->kind == FB_FX_REPLY && fx->b == FB_ERR_AGAIN;
+        need += fx->kind == FB_FX_NEED_START;
+    }
+    assert_int_equal(need, 1);
+    assert_int_equal(again, 200);
+    test_net_free(net);
+}
+
 static void an_unknown_verb_is_refused(void **state)
 {
     (void)state;
@@ -131,6 +177,7 @@ int main(void)
         cmocka_unit_test(mistakes_of_the_driver_change_nothing),
         cmocka_unit_test(late_completions_are_counted),
         cmocka_unit_test(an_unknown_verb_is_refused),
+        cmocka_unit_test(the_end_answers_everybody_in_a_full_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint32_t begun, over, started, lasts, cancelled;
 static uint32_t live[8];
-static uint64_t live_serial[8];
 static bool take_more;
 
 static fb_status begin(fb_node *node, uint32_t call, uint32_t link, fb_span arguments, void *state)
@@ -84,7 +83,6 @@ static void start(uint8_t choice, fb_span arguments)
         fb_call_start(&fakes[0]->node, 1, method, arguments, deadline, piece, slot, &call);
     if (status != FB_OK) return;
     live[slot] = call;
-    live_serial[slot] = fb_call_serial(&fakes[0]->node, call);
     started++;
 }
 

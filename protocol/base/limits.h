@@ -12,7 +12,6 @@
 #define FB_PAYLOAD_DEPTH_MAX       16u
 #define FB_PAYLOAD_MEMBERS_MAX     256u
 #define FB_TOPIC_BYTES_MAX         128u
-#define FB_MESSAGE_TYPE_BYTES_MAX  64u
 #define FB_TIMESTAMP_MS_MAX        ((INT64_C(1) << 53) - 1)
 
 /* Messaging, profile 6. */
@@ -45,7 +44,6 @@
 #define FB_FIELD_NAME_BYTES_MAX       200u
 #define FB_FIELD_VALUE_BYTES_MAX      49152u
 #define FB_RECORD_FIELDS_MAX          256u
-#define FB_SIBLINGS_MAX               32u
 #define FB_COLLECTION_NAME_BYTES_MAX  200u
 #define FB_BATCH_CHANGES_MAX          64u
 #define FB_BATCH_BYTES_MAX            61440u

@@ -249,6 +249,10 @@ bool fb_area_vector_at(const fb_node *node, uint32_t index, uint32_t entry, fb_v
     return false;
 }
 
+_Static_assert(FB_AREA_KEY_BYTES + FB_AREA_VALUE_BYTES_MAX - FB_COLLECTION_NAME_BYTES_MAX + 16 <=
+                   FB_DATABASE_OPEN_BYTES,
+               "an area without a name, and what is around an entry");
+
 fb_status fb_database_open_space(fb_node *node, uint32_t space)
 {
     uint32_t index = fb_area_open(node, space, FB_AREA_SPACE, (fb_span){NULL, 0});

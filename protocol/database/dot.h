@@ -13,15 +13,6 @@ typedef struct fb_dot {
     uint64_t seq; /* from 1, within (area, node, incarnation) */
 } fb_dot;
 
-/* Node, incarnation and sequence as unsigned numbers. */
-static inline int fb_dot_compare(fb_dot a, fb_dot b)
-{
-    int order = fb_id_compare(a.node, b.node);
-    if (order != 0) return order;
-    if (a.incarnation != b.incarnation) return a.incarnation < b.incarnation ? -1 : 1;
-    return a.seq < b.seq ? -1 : a.seq > b.seq ? 1 : 0;
-}
-
 static inline bool fb_dot_same_life(fb_dot a, fb_dot b)
 {
     return a.incarnation == b.incarnation && fb_id_equal(a.node, b.node);

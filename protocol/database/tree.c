@@ -194,23 +194,6 @@ fb_status fb_tree_set(const fb_tree_ops *ops, const uint8_t key[16], const uint8
     return FB_OK;
 }
 
-uint32_t fb_tree_split_levels(const fb_tree_node *bucket, uint32_t depth, const uint8_t key[16])
-{
-    uint32_t at = lower(bucket->bytes, bucket->count, key);
-    if (bucket->count < FB_TREE_BUCKET_MAX || is_item(bucket->bytes, bucket->count, at, key)) {
-        return 0;
-    }
-    const uint8_t *first = at == 0 ? key : bucket->bytes;
-    const uint8_t *last = at == bucket->count
-                              ? key
-                              : bucket->bytes + (size_t)(bucket->count - 1) * FB_TREE_ITEM_BYTES;
-    uint32_t levels = 1;
-    while (fb_tree_nibble(first, depth + levels - 1) == fb_tree_nibble(last, depth + levels - 1)) {
-        levels++;
-    }
-    return levels;
-}
-
 /* Depth first with a stack of the inner nodes on the way: no recursion. */
 void fb_tree_recompute(const uint8_t *items, size_t count, uint8_t root[16])
 {

@@ -75,9 +75,6 @@ typedef struct fb_tree_ops {
 fb_status fb_tree_set(const fb_tree_ops *ops, const uint8_t key[16], const uint8_t fingerprint[16],
                       bool *grown, uint32_t *levels, uint8_t root[16]);
 
-/* Levels of inner nodes that adding `key` to this bucket at `depth` makes: 0 when it fits. */
-uint32_t fb_tree_split_levels(const fb_tree_node *bucket, uint32_t depth, const uint8_t key[16]);
-
 /* The fingerprint of a tree of these items, in the order of keys, from nothing: what fb_tree_set
  * must arrive at. */
 void fb_tree_recompute(const uint8_t *items, size_t count, uint8_t root[16]);

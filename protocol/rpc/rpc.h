@@ -54,9 +54,6 @@ uint32_t fb_call_piece_max(const fb_node *node, uint32_t call);
 /* Copied. A longer piece ends the call with FB_ERR_LIMIT. */
 void fb_call_answer(fb_node *node, uint32_t call, fb_span piece);
 void fb_call_finish(fb_node *node, uint32_t call, fb_status status);
-/* Never reused within an incarnation: an operation keeps (call, serial) and checks it is alive. */
-uint64_t fb_call_serial(const fb_node *node, uint32_t call);
-void *fb_call_state(fb_node *node, uint32_t call, uint64_t serial); /* NULL: gone */
 
 extern const struct fb_plane fb_rpc_plane;
 

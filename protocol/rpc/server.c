@@ -7,18 +7,6 @@ void fb_method_register(fb_node *node, fb_method method, const fb_method_ops *op
     node->methods[method] = ops;
 }
 
-uint64_t fb_call_serial(const fb_node *node, uint32_t call)
-{
-    return node->rpc->call[call].serial;
-}
-
-void *fb_call_state(fb_node *node, uint32_t index, uint64_t serial)
-{
-    fb_call *call = &node->rpc->call[index];
-    bool alive = call->role == FB_SIDE_SERVER && call->serial == serial && !call->closed;
-    return alive ? call->state : NULL;
-}
-
 uint32_t fb_call_piece_max(const fb_node *node, uint32_t index)
 {
     const fb_call *call = &node->rpc->call[index];

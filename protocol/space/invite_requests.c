@@ -252,8 +252,9 @@ void fb_space_on_join(fb_node *node, fb_request request, fb_span arguments)
         fb_request_refuse(node, request, status);
         return;
     }
-    fb_op *op = fb_request_begin(node, request, join_run, FB_SPACE_PUT_BYTES + FB_OPEN_SPACE_BYTES,
-                                 1 + FB_OPEN_SPACE_ENTRIES);
+    fb_op *op =
+        fb_request_begin(node, request, join_run, FB_SPACE_PUT_BYTES + FB_DATABASE_OPEN_BYTES,
+                         1 + FB_DATABASE_OPEN_ENTRIES);
     if (op == NULL) return;
     join_context *context = fb_op_context(op);
     context->invite = fb_op_keep(op, bytes);

@@ -47,8 +47,4 @@ void fb_space_requests_durable(fb_node *node);
 /* Only an admin may approve, so only an admin takes requests: who asked is known where it asked. */
 fb_status fb_space_may_admit(const fb_node *node, uint32_t space);
 
-/* The most that fb_database_open_space puts. */
-#define FB_OPEN_SPACE_BYTES   1024u
-#define FB_OPEN_SPACE_ENTRIES 8u
-
 #endif

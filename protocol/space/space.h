@@ -40,7 +40,6 @@ fb_id fb_space_id(const fb_node *node, uint32_t space);
 uint32_t fb_space_local(const fb_node *node, uint32_t space); /* number used in store keys */
 
 uint32_t fb_member_find(const fb_node *node, uint32_t space, fb_id peer);
-uint32_t fb_member_capacity(const fb_node *node);
 /* The members of a space, pending ones and this node itself included: fb_member_first and then
  * fb_member_next until FB_NONE, in the order of node ids. */
 uint32_t fb_member_first(const fb_node *node, uint32_t space);

@@ -50,8 +50,8 @@ void fb_space_on_create(fb_node *node, fb_request request, fb_span arguments)
         return;
     }
     fb_op *op =
-        fb_request_begin(node, request, create_run, FB_SPACE_PUT_BYTES + FB_OPEN_SPACE_BYTES,
-                         1 + FB_OPEN_SPACE_ENTRIES);
+        fb_request_begin(node, request, create_run, FB_SPACE_PUT_BYTES + FB_DATABASE_OPEN_BYTES,
+                         1 + FB_DATABASE_OPEN_ENTRIES);
     if (op == NULL) return;
     create_context *context = fb_op_context(op);
     context->arguments = fb_op_keep(op, arguments);

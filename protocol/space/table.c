@@ -233,11 +233,6 @@ uint32_t fb_space_local(const fb_node *node, uint32_t space)
     return fb_space_at(node, space)->local;
 }
 
-uint32_t fb_member_capacity(const fb_node *node)
-{
-    return node->options.sizes.members;
-}
-
 uint32_t fb_member_first(const fb_node *node, uint32_t space)
 {
     uint32_t first = fb_space_at(node, space)->first;

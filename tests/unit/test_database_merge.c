@@ -46,7 +46,8 @@ static bool covered(void *user, const uint8_t dot[FB_DOT_BYTES])
     const view *v = user;
     fb_dot d = fb_dots_at((fb_dots){dot, 1}, 0);
     for (uint32_t i = 0; i < v->w->count; i++) {
-        if (fb_dot_compare(v->w->made[i].dot, d) == 0) return v->has[i];
+        fb_dot own = v->w->made[i].dot;
+        if (fb_dot_same_life(own, d) && own.seq == d.seq) return v->has[i];
     }
     return false;
 }

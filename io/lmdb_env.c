@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "io/store_fault.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/hash.h"
 #include "protocol/base/limits.h"
@@ -31,12 +34,23 @@ fb_error fb_lmdb_error(int rc)
 
 const char *fb_lmdb_text(int rc)
 {
-    return rc == FB_LMDB_BAD_SUM ? "a value does not match its checksum" : mdb_strerror(rc);
+    if (rc == FB_LMDB_BAD_SUM) return "a value does not match its checksum";
+    if (rc == FB_LMDB_GONE) return "data.mdb was removed or replaced while the node ran";
+    return mdb_strerror(rc);
 }
 
 static uint64_t value_sum(fb_span key, const void *value, size_t len)
 {
     return fb_xxh64(value, len, fb_xxh64(key.p, key.len, 0));
+}
+
+bool fb_lmdb_value_is_whole(const MDB_val *key, const MDB_val *stored)
+{
+    if (stored->mv_size < FB_LMDB_SUM_BYTES) return false;
+    fb_reader r = fb_reader_of(fb_span_of(stored->mv_data, stored->mv_size));
+    uint64_t sum = fb_read_u64(&r);
+    fb_span value = fb_read_bytes(&r, fb_reader_left(&r));
+    return sum == value_sum(fb_span_of(key->mv_data, key->mv_size), value.p, value.len);
 }
 
 /* Reading. */
@@ -60,12 +74,10 @@ static bool answer_room(fb_lmdb_env *e, fb_writer *w, size_t more)
 static int answer_entry(fb_lmdb_env *e, fb_writer *w, const MDB_val *key, const MDB_val *stored,
                         uint32_t value_bytes)
 {
+    if (!fb_lmdb_value_is_whole(key, stored)) return FB_LMDB_BAD_SUM;
     fb_span k = fb_span_of(key->mv_data, key->mv_size);
-    if (stored->mv_size < FB_LMDB_SUM_BYTES) return FB_LMDB_BAD_SUM;
-    fb_reader r = fb_reader_of(fb_span_of(stored->mv_data, stored->mv_size));
-    uint64_t sum = fb_read_u64(&r);
-    fb_span value = fb_read_bytes(&r, fb_reader_left(&r));
-    if (sum != value_sum(k, value.p, value.len)) return FB_LMDB_BAD_SUM;
+    fb_span value = fb_span_of((const uint8_t *)stored->mv_data + FB_LMDB_SUM_BYTES,
+                               stored->mv_size - FB_LMDB_SUM_BYTES);
     fb_read_entry entry = {k, (uint32_t)value.len, value};
     if (entry.value.len > value_bytes) entry.value.len = value_bytes;
     if (!answer_room(e, w, 2 + k.len + 4 + 4 + entry.value.len)) return ENOMEM;
@@ -223,8 +235,21 @@ static int map_grow(fb_lmdb_env *e)
     return rc;
 }
 
+/* What is written into a file without a name is lost with this process, whatever its fsync says. */
+static bool is_gone(const fb_lmdb_env *e)
+{
+    int fd = -1;
+    char path[4096];
+    struct stat open_file, named;
+    snprintf(path, sizeof path, "%s/data.mdb", e->directory);
+    return mdb_env_get_fd(e->env, &fd) != 0 || fstat(fd, &open_file) != 0 ||
+           stat(path, &named) != 0 || open_file.st_dev != named.st_dev ||
+           open_file.st_ino != named.st_ino;
+}
+
 int fb_lmdb_env_write(fb_lmdb_env *e, const fb_span *sets, size_t count)
 {
+    if (is_gone(e)) return FB_LMDB_GONE;
     for (;;) {
         MDB_txn *txn = NULL;
         int rc = mdb_txn_begin(e->env, NULL, 0, &txn);
@@ -268,7 +293,9 @@ static int data_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
     if (rc == 0) rc = mdb_dbi_open(txn, "data", MDB_CREATE, &e->data);
     MDB_val key = {6, (void *)(uintptr_t) "format"}, value;
     if (rc == 0) rc = mdb_get(txn, meta, &key, &value);
+    if (rc == MDB_NOTFOUND && e->must_exist) rc = FB_LMDB_GONE;
     if (rc == MDB_NOTFOUND) {
+        e->made = true;
         uint8_t format[4];
         fb_store_be(format, FB_LMDB_FORMAT, sizeof format);
         value = (MDB_val){sizeof format, format};
@@ -293,9 +320,20 @@ static int data_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
     return mdb_txn_commit(txn);
 }
 
+static void asserted(MDB_env *env, const char *what)
+{
+    (void)env;
+    fb_store_fault_now(what);
+}
+
 int fb_lmdb_env_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
 {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/data.mdb", e->directory);
+    e->made = false;
+    if (e->must_exist && access(path, F_OK) != 0) return FB_LMDB_GONE;
     int rc = mdb_env_create(&e->env);
+    if (rc == 0) rc = mdb_env_set_assert(e->env, asserted);
     if (rc == 0) rc = mdb_env_set_maxdbs(e->env, 2);
     if (rc == 0) rc = mdb_env_set_mapsize(e->env, e->map_bytes);
     if (rc == 0) {

@@ -14,20 +14,24 @@
 
 /* Besides those of LMDB (negative) and of the system: a value that does not match its checksum. */
 #define FB_LMDB_BAD_SUM 1000000
+/* The file is not the one that is open any more, or none is there. */
+#define FB_LMDB_GONE 1000001
 
 typedef struct fb_lmdb_env {
     const char *directory; /* the owner's */
     size_t map_bytes;      /* wanted by the owner, then what is in force */
     size_t map_bytes_max;
-    MDB_env *env; /* NULL while closed */
+    bool must_exist; /* opening makes no store: there was one, so a missing one is an error */
+    bool made;       /* the last opening made it */
+    MDB_env *env;    /* NULL while closed */
     MDB_dbi data;
     MDB_txn *read_txn; /* reset between uses; NULL until the first one after a growth */
     uint8_t *answer;   /* of the last read set */
     size_t answer_cap;
 } fb_lmdb_env;
 
-/* directory, map_bytes and map_bytes_max are set. *error gets FB_ERR_VERSION_NEWER and `why` a
- * sentence when that is the reason; otherwise the number says it. */
+/* directory, map_bytes, map_bytes_max and must_exist are set. *error gets FB_ERR_VERSION_NEWER and
+ * `why` a sentence when that is the reason; otherwise the number says it. */
 int fb_lmdb_env_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error);
 
 /* Lets go of everything; may be opened again. */
@@ -41,6 +45,9 @@ int fb_lmdb_env_read(fb_lmdb_env *e, uint64_t incarnation, fb_span read_set, fb_
 /* Applies the write sets in order in one transaction, grows the map when it is full. Either all are
  * durable when it returns 0, or the outcome is unknown. */
 int fb_lmdb_env_write(fb_lmdb_env *e, const fb_span *sets, size_t count);
+
+/* Does a stored value match the checksum in front of it? */
+bool fb_lmdb_value_is_whole(const MDB_val *key, const MDB_val *stored);
 
 /* Bytes of the file in use, and keys present. */
 void fb_lmdb_env_size(fb_lmdb_env *e, uint64_t *used_bytes, uint64_t *entries);

@@ -515,6 +515,11 @@ fb_status fb_loop_listen(fb_loop *loop, const char *address, char *bound, size_t
     return fb_carrier_listen(loop->carrier, address, bound, bound_len, why, why_len);
 }
 
+const fb_lmdb_opening *fb_loop_opening(const fb_loop *loop)
+{
+    return fb_lmdb_opening_of(loop->store);
+}
+
 /* Stopping: drain, then the carrier, then the handles, then the store and the node. */
 
 static void handle_closed(uv_handle_t *handle)

@@ -62,6 +62,9 @@ fb_status fb_loop_open(const fb_loop_options *options, fb_loop **out, char *why,
 fb_status fb_loop_listen(fb_loop *loop, const char *address, char *bound, size_t bound_len,
                          char *why, size_t why_len);
 
+/* What the opening of the store found. */
+const fb_lmdb_opening *fb_loop_opening(const fb_loop *loop);
+
 /* Asks the node (request.h). The bytes are copied. Returns the request's number, or 0 when the node
  * is not started or is being stopped: then there is no reply, and the caller says "try again". */
 uint64_t fb_loop_request(fb_loop *loop, fb_verb verb, uint64_t principal, fb_span arguments,

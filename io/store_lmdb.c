@@ -2,17 +2,16 @@
 #include "io/store_lmdb.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/lmdb_env.h"
+#include "io/store_fault.h"
+#include "io/store_place.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
 
@@ -36,6 +35,7 @@ struct fb_lmdb {
     fb_lmdb_options options;
     char *directory;
     int lock_fd;
+    fb_lmdb_opening opening;
     pthread_t thread;
 
     pthread_mutex_t mutex; /* guards the members of this block */
@@ -280,6 +280,7 @@ static void serve(fb_lmdb *store, request *list)
 static void *store_thread(void *user)
 {
     fb_lmdb *store = user;
+    fb_store_fault_enter(store->directory);
     pthread_mutex_lock(&store->mutex);
     for (;;) {
         while (store->requests == NULL && !store->stopping) {
@@ -313,36 +314,8 @@ static void store_free(fb_lmdb *store)
     free(store);
 }
 
-static fb_status lock_take(fb_lmdb *store, char *why, size_t why_len)
+static fb_status store_open(fb_lmdb *store, char *why, size_t why_len)
 {
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/owner.lock", store->directory) >= (int)sizeof path) {
-        say(why, why_len, "%s: the path is too long", store->directory);
-        return FB_ERR_STORE_FAILED;
-    }
-    store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (store->lock_fd < 0) {
-        say(why, why_len, "%s: %s", path, strerror(errno));
-        return FB_ERR_STORE_FAILED;
-    }
-    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK) {
-            say(why, why_len, "%s: %s", path, strerror(errno));
-            return FB_ERR_STORE_FAILED;
-        }
-        say(why, why_len, "%s is in use by another process", store->directory);
-        return FB_ERR_STORE_LOCKED;
-    }
-    return FB_OK;
-}
-
-static fb_status store_prepare(fb_lmdb *store, char *why, size_t why_len)
-{
-    if (mkdir(store->directory, 0700) != 0 && errno != EEXIST) {
-        say(why, why_len, "%s: %s", store->directory, strerror(errno));
-        return FB_ERR_STORE_FAILED;
-    }
-    FB_TRY(lock_take(store, why, why_len));
     fb_error error = FB_OK;
     store->env.directory = store->directory;
     int rc = fb_lmdb_env_open(&store->env, why, why_len, &error);
@@ -351,8 +324,26 @@ static fb_status store_prepare(fb_lmdb *store, char *why, size_t why_len)
         say(why, why_len, "%s: %s", store->directory, fb_lmdb_text(rc));
         return fb_lmdb_error(rc);
     }
+    store->env.must_exist = true;
+    if (store->env.made && store->opening.found == FB_LMDB_FOUND_SOUND) {
+        store->opening.found = FB_LMDB_FOUND_NOTHING;
+    }
     stats_after_commit(store, 0);
     return FB_OK;
+}
+
+static fb_status store_prepare(fb_lmdb *store, char *why, size_t why_len)
+{
+    FB_TRY(fb_store_place_take(store->directory, &store->lock_fd, &store->opening, why, why_len));
+    fb_store_fault_enter(store->directory);
+    fb_status status = store_open(store, why, why_len);
+    fb_store_fault_leave();
+    return status;
+}
+
+const fb_lmdb_opening *fb_lmdb_opening_of(const fb_lmdb *store)
+{
+    return &store->opening;
 }
 
 fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why, size_t why_len)

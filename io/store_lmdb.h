@@ -19,6 +19,11 @@
 #define FB_LMDB_MAP_MIN ((size_t)64 << 20)
 #define FB_LMDB_MAP_MAX ((size_t)1 << 40)
 
+#define FB_LMDB_PATH_MAX 4096
+
+/* Up to this size every entry is looked at when the store is opened; a sample of a larger one. */
+#define FB_LMDB_CHECK_WHOLE ((uint64_t)8 << 20)
+
 typedef struct fb_lmdb fb_lmdb;
 
 typedef struct fb_lmdb_options {
@@ -28,6 +33,21 @@ typedef struct fb_lmdb_options {
     void (*notify)(void *user); /* called by the store's thread: there is a completion to take */
     void *user;
 } fb_lmdb_options;
+
+/* What was there when the store was opened. */
+typedef enum fb_lmdb_found {
+    FB_LMDB_FOUND_SOUND = 1,
+    FB_LMDB_FOUND_NOTHING = 2, /* a new one was made */
+    FB_LMDB_FOUND_DAMAGED = 3, /* it was moved aside, and a new one made */
+} fb_lmdb_found;
+
+typedef struct fb_lmdb_opening {
+    fb_lmdb_found found;
+    uint64_t entries_checked;
+    uint64_t entries_damaged;     /* of those: they fail when they are read, the rest goes on */
+    char damage[160];             /* FB_LMDB_FOUND_DAMAGED: what it is */
+    char aside[FB_LMDB_PATH_MAX]; /* ... and the directory where it is now */
+} fb_lmdb_opening;
 
 typedef enum fb_lmdb_kind {
     FB_LMDB_BEGUN = 1, /* incarnation: as given */
@@ -54,11 +74,17 @@ typedef struct fb_lmdb_stats {
     uint64_t entries;    /* keys present, after the last commit */
 } fb_lmdb_stats;
 
-/* Opens or makes the store and starts its thread. `why` gets a sentence for people on failure.
+/* Opens or makes the store and starts its thread. What is there is checked first, in a child
+ * process; a damaged file is moved into a new directory beside this one, DIRECTORY.damaged-N, and
+ * never deleted (DESIGN 7). `why` gets a sentence for people on failure.
  * FB_ERR_STORE_LOCKED: another process has it. FB_ERR_VERSION_NEWER: written by a newer program.
- * FB_ERR_STORE_DAMAGED: not a database, or a damaged one. FB_ERR_STORE_FAILED: the system refused.
- * FB_ERR_NO_MEMORY. On failure *out is NULL and nothing stays open. */
+ * FB_ERR_STORE_DAMAGED: of another version of LMDB, or not to be opened although it was checked.
+ * FB_ERR_STORE_FAILED: the system refused. FB_ERR_NO_MEMORY. On failure *out is NULL and nothing
+ * stays open. */
 fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why, size_t why_len);
+
+/* What that opening found. The texts belong to the store. */
+const fb_lmdb_opening *fb_lmdb_opening_of(const fb_lmdb *store);
 
 /* Finishes the write sets already given, stops the thread, closes. Untaken completions are freed.
  */

@@ -22,6 +22,8 @@ typedef struct fb_api_node {
     char advertise[160]; /* what invites name unless told otherwise; may be empty */
     uint64_t started_mono_ns;
     int64_t started_wall_us;
+    fb_lmdb_opening opening; /* what the start found in the store's place */
+    bool store_lost;         /* there had been a store, and it found none */
 } fb_api_node;
 
 typedef struct fb_api_options {

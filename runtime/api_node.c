@@ -80,13 +80,35 @@ void fb_get_metrics(fb_exchange *x)
 
 /* Status: what the process knows, then the spaces and the peers as the node tells them. */
 
-static void status_store(fb_text *out, const fb_home *home, const fb_lmdb_stats *store)
+static void aside_show(void *user, const char *name)
 {
+    fb_text *out = user;
+    fb_json_element(out);
+    fb_json_string(out, fb_span_text(name));
+}
+
+static void status_store(fb_exchange *x, const fb_lmdb_stats *store)
+{
+    fb_text *out = &x->out;
+    const fb_api_node *node = node_of(x);
+    const fb_lmdb_opening *opening = &node->opening;
     fb_json_open(out, "store", '{');
     fb_json_member(out, "kind", "local");
     char path[FB_HOME_PATH_MAX];
-    fb_home_file(home, "store", path);
+    fb_home_file(node->home, "store", path);
     fb_json_member(out, "path", path);
+    fb_json_member(out, "found",
+                   node->store_lost                          ? "lost"
+                   : opening->found == FB_LMDB_FOUND_DAMAGED ? "damaged"
+                   : opening->found == FB_LMDB_FOUND_NOTHING ? "nothing"
+                                                             : "sound");
+    if (opening->found == FB_LMDB_FOUND_DAMAGED) {
+        fb_json_member(out, "damage", opening->damage);
+        fb_json_member(out, "moved_to", opening->aside);
+    }
+    fb_json_open(out, "aside", '[');
+    fb_home_aside(node->home, aside_show, out);
+    fb_json_close(out, ']');
     fb_json_number(out, "used_bytes", (int64_t)store->used_bytes);
     fb_json_number(out, "map_bytes", (int64_t)store->map_bytes);
     fb_json_number(out, "entries", (int64_t)store->entries);
@@ -94,7 +116,7 @@ static void status_store(fb_text *out, const fb_home *home, const fb_lmdb_stats 
     fb_json_number(out, "write_sets", (int64_t)store->write_sets);
     fb_json_number(out, "commits", (int64_t)store->commits);
     fb_json_number(out, "failures", (int64_t)store->failures);
-    fb_json_number(out, "damaged", (int64_t)store->damaged);
+    fb_json_number(out, "damaged", (int64_t)(store->damaged + opening->entries_damaged));
     fb_json_close(out, '}');
 }
 
@@ -123,7 +145,7 @@ static void status_head(fb_exchange *x)
     fb_json_member(out, "last_error", stats.last_end == FB_OK ? "" : fb_error_name(stats.last_end));
     fb_json_number(out, "memory_bytes", (int64_t)stats.node_bytes);
     fb_json_number(out, "links", stats.links);
-    status_store(out, node->home, &stats.store);
+    status_store(x, &stats.store);
     fb_json_open(out, "counters", '{');
     for (size_t i = 0; i < FB_COUNTERS; i++) {
         fb_json_number(out, fb_counter_name((fb_counter)i), (int64_t)stats.counters[i]);

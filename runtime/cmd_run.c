@@ -227,6 +227,37 @@ static void signalled(uv_signal_t *handle, int number)
     stop(d);
 }
 
+/* What the start found in the store's place. The node goes on with an empty store: each start has a
+ * fresh incarnation, so no number of the lost one is used again, and what peers have comes back
+ * from them once the node is invited again (DESIGN 7). */
+static bool store_found(running_node *d, char *why, size_t why_len)
+{
+    const fb_lmdb_opening *opening = &d->node.opening;
+    d->node.opening = *fb_loop_opening(d->loop);
+    bool had = fb_home_had_store(&d->home);
+    d->node.store_lost = had && opening->found == FB_LMDB_FOUND_NOTHING;
+    if (opening->found == FB_LMDB_FOUND_DAMAGED) {
+        fb_daemon_log_begin(&d->log, FB_LOG_ERROR, "store_moved_aside");
+        fb_daemon_log_text(&d->log, "detail", fb_span_text(opening->damage));
+        fb_daemon_log_text(&d->log, "moved_to", fb_span_text(opening->aside));
+        fb_daemon_log_end(&d->log);
+    }
+    if (d->node.store_lost) {
+        fb_daemon_log_begin(&d->log, FB_LOG_ERROR, "store_lost");
+        fb_daemon_log_text(&d->log, "detail",
+                           fb_span_text("there was a store and it is gone; this one is empty"));
+        fb_daemon_log_end(&d->log);
+    }
+    if (opening->entries_damaged > 0) {
+        fb_daemon_log_begin(&d->log, FB_LOG_ERROR, "store_damaged");
+        fb_daemon_log_text(&d->log, "detail", fb_span_text("values do not match their checksums"));
+        fb_daemon_log_number(&d->log, "entries", opening->entries_damaged);
+        fb_daemon_log_number(&d->log, "of", opening->entries_checked);
+        fb_daemon_log_end(&d->log);
+    }
+    return had || fb_home_mark_store(&d->home, why, why_len) == FB_OK;
+}
+
 static bool open_loop(running_node *d, char *why, size_t why_len)
 {
     char store[FB_HOME_PATH_MAX];
@@ -242,6 +273,7 @@ static bool open_loop(running_node *d, char *why, size_t why_len)
     options.node.identity_key = d->keys.identity_key;
     options.node.link_key = d->keys.link_key;
     if (fb_loop_open(&options, &d->loop, why, why_len) != FB_OK) return false;
+    if (!store_found(d, why, why_len)) return false;
     const char *listen = fb_settings_get(&d->cli->settings, FB_SET_LISTEN);
     if (strcmp(listen, "none") == 0) return true;
     return fb_loop_listen(d->loop, listen, d->node.listen, sizeof d->node.listen, why, why_len) ==

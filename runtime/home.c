@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/home.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -226,6 +227,37 @@ fb_status fb_home_token(const fb_home *home, char out[65], char *why, size_t why
     memcpy(out, line, 65);
     line[64] = '\n';
     return file_write(home, "api.token", line, why, why_len);
+}
+
+bool fb_home_had_store(const fb_home *home)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_home_file(home, "store.made", path);
+    return access(path, F_OK) == 0;
+}
+
+fb_status fb_home_mark_store(const fb_home *home, char *why, size_t why_len)
+{
+    return file_write(home, "store.made",
+                      "A store was made here. Without this file a node that finds none takes it "
+                      "for its first start.\n",
+                      why, why_len);
+}
+
+static int is_aside(const struct dirent *entry)
+{
+    return strncmp(entry->d_name, "store.damaged-", 14) == 0;
+}
+
+void fb_home_aside(const fb_home *home, void (*each)(void *user, const char *name), void *user)
+{
+    struct dirent **found = NULL;
+    int count = scandir(home->path, &found, is_aside, versionsort);
+    for (int i = 0; i < count; i++) {
+        each(user, found[i]->d_name);
+        free(found[i]);
+    }
+    if (count >= 0) free(found);
 }
 
 int fb_home_socket(const fb_home *home, const char *leaf, int backlog)

@@ -4,7 +4,8 @@
  *     node.key       Ed25519 identity (0600)          store/     the database
  *     link.key       X25519 Noise static key (0600)   api.sock   while the node runs (0600)
  *     recovery.pub   public recovery key, hex         api.token  the operator's token for the
- *                                                                loopback port (0600)
+ *     store.made     there was a store once                      loopback port (0600)
+ *     store.damaged-N/  a store that was moved aside
  */
 #ifndef FB_RUNTIME_HOME_H
 #define FB_RUNTIME_HOME_H
@@ -47,6 +48,15 @@ void fb_home_unload(fb_home_keys *keys);
 
 /* The operator's token, made on first use: 64 hex digits and a terminating zero. */
 fb_status fb_home_token(const fb_home *home, char out[65], char *why, size_t why_len);
+
+/* Was a store made in this directory before? Kept outside of the store, so that one that vanished
+ * is told from a first start. */
+bool fb_home_had_store(const fb_home *home);
+fb_status fb_home_mark_store(const fb_home *home, char *why, size_t why_len);
+
+/* The directories of stores that were moved aside, in the order of their numbers: calls `each` with
+ * the name of one after the other. */
+void fb_home_aside(const fb_home *home, void (*each)(void *user, const char *name), void *user);
 
 /* A stream socket for PATH/leaf as listener (`backlog` > 0) or connected; -1 with errno. Paths that
  * are too long for a socket address work too. */

@@ -181,9 +181,10 @@ def test_files_that_are_not_what_they_should_be(net):
     code, err = node.refused("run", "--listen", "127.0.0.1:0")
     assert code == 1 and str(token) in err
     token.unlink()
-    (node.home / "store" / "data.mdb").write_bytes(b"no database " * 4096)
+    (node.home / "store" / "owner.lock").unlink()
+    (node.home / "store" / "owner.lock").mkdir()
     code, err = node.refused("run", "--listen", "127.0.0.1:0")
-    assert code == 1 and str(node.home / "store") in err
+    assert code == 1 and str(node.home / "store" / "owner.lock") in err
     assert not (node.home / "api.sock").exists()
 
 

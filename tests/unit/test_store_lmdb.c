@@ -403,8 +403,6 @@ static void a_newer_store_is_refused(void **state)
     assert_null(f->store);
     assert_non_null(strstr(why, "newer program"));
     assert_non_null(strstr(why, f->directory));
-    tamper(f, "meta", "format", "?", 1);
-    assert_int_equal(open_store(f, 0, 0, why, sizeof why), FB_ERR_STORE_DAMAGED);
 }
 
 static void a_second_process_is_kept_out(void **state)
@@ -424,7 +422,32 @@ static void a_second_process_is_kept_out(void **state)
     assert_int_equal(code, 0);
 }
 
-static void a_file_that_is_no_database_is_refused(void **state)
+/* The directory that damage was moved to, gone again when this returns. */
+static void expect_aside(const fixture *f, unsigned number)
+{
+    char directory[96], path[128];
+    snprintf(directory, sizeof directory, "%s.damaged-%u", f->directory, number);
+    snprintf(path, sizeof path, "%s/data.mdb", directory);
+    const fb_lmdb_opening *opening = fb_lmdb_opening_of(f->store);
+    assert_int_equal(opening->found, FB_LMDB_FOUND_DAMAGED);
+    assert_true(strlen(opening->damage) > 0);
+    assert_string_equal(opening->aside, directory);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void expect_empty(fixture *f)
+{
+    assert_int_equal(begin(f, 1), FB_OK);
+    fb_read_item item = range_item("", "", 0, 10);
+    fb_lmdb_completion *c = read_items(f, &item, 1);
+    fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
+    fb_read_u64(&r);
+    expect_item(&r, "");
+    fb_lmdb_completion_free(c);
+}
+
+static void a_file_that_is_no_database_is_moved_aside(void **state)
 {
     fixture *f = *state;
     char path[128];
@@ -433,8 +456,89 @@ static void a_file_that_is_no_database_is_refused(void **state)
     for (int i = 0; i < 10000; i++) fputs("no database ", file);
     fclose(file);
     char why[256];
-    assert_int_equal(open_store(f, 0, 0, why, sizeof why), FB_ERR_STORE_DAMAGED);
-    assert_non_null(strstr(why, f->directory));
+    assert_int_equal(open_store(f, 0, 0, why, sizeof why), FB_OK);
+    expect_empty(f);
+    expect_aside(f, 1);
+}
+
+static void a_store_whose_format_is_no_number_is_moved_aside(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(fb_lmdb_opening_of(f->store)->found, FB_LMDB_FOUND_NOTHING);
+    fb_lmdb_close(f->store);
+    tamper(f, "meta", "format", "?", 1);
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    expect_empty(f);
+    expect_aside(f, 1);
+}
+
+/* The file is cut while the store runs: whoever reads it says so and ends, and the next to open it
+ * looks at all of it. */
+static void a_page_that_cannot_be_read_ends_the_process_with_a_word(void **state)
+{
+    fixture *f = *state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        fixture other = {0};
+        strcpy(other.directory, f->directory);
+        sem_init(&other.ready, 0, 0);
+        dup2(ends[1], STDERR_FILENO);
+        char path[128];
+        snprintf(path, sizeof path, "%s/data.mdb", f->directory);
+        if (open_store(&other, 0, 0, NULL, 0) != FB_OK || begin(&other, 1) != FB_OK) _exit(2);
+        write_text(&other, 1, "a", "1");
+        await_written(&other, 1);
+        if (truncate(path, 0) != 0) _exit(2);
+        fb_read_item item = key_item("a");
+        read_items(&other, &item, 1);
+        _exit(2);
+    }
+    close(ends[1]);
+    char said[512] = "";
+    size_t len = 0;
+    ssize_t n;
+    while ((n = read(ends[0], said + len, sizeof said - 1 - len)) > 0) len += (size_t)n;
+    close(ends[0]);
+    int code = -1;
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_true(WIFEXITED(code));
+    assert_int_equal(WEXITSTATUS(code), 1);
+    assert_non_null(strstr(said, f->directory));
+    char suspect[128];
+    snprintf(suspect, sizeof suspect, "%s/suspect", f->directory);
+    assert_int_equal(access(suspect, F_OK), 0);
+    unlink(suspect);
+}
+
+static void a_removed_file_takes_no_write_and_is_not_made_anew(void **state)
+{
+    fixture *f = *state;
+    char path[128], elsewhere[128];
+    snprintf(path, sizeof path, "%s/data.mdb", f->directory);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", f->directory);
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 1), FB_OK);
+    write_text(f, 1, "a", "1");
+    await_written(f, 1);
+    assert_int_equal(rename(path, elsewhere), 0);
+    write_text(f, 2, "b", "2");
+    fb_lmdb_completion *c = await(f);
+    assert_int_equal(c->error, FB_ERR_STORE_FAILED);
+    assert_non_null(strstr(c->detail, "removed"));
+    fb_lmdb_completion_free(c);
+    assert_int_equal(begin(f, 2), FB_ERR_STORE_FAILED);
+    assert_int_not_equal(access(path, F_OK), 0);
+    assert_int_equal(rename(elsewhere, path), 0);
+    assert_int_equal(begin(f, 3), FB_OK);
+    fb_read_item item = range_item("", "", 0, 10);
+    c = read_items(f, &item, 1);
+    fb_reader r = fb_reader_of(fb_span_of(c->bytes, c->len));
+    fb_read_u64(&r);
+    expect_item(&r, "a=1");
+    fb_lmdb_completion_free(c);
 }
 
 static void a_malformed_set_fails_whole(void **state)
@@ -477,7 +581,10 @@ int main(void)
         TEST(a_damaged_value_fails_its_read),
         TEST(a_newer_store_is_refused),
         TEST(a_second_process_is_kept_out),
-        TEST(a_file_that_is_no_database_is_refused),
+        TEST(a_file_that_is_no_database_is_moved_aside),
+        TEST(a_store_whose_format_is_no_number_is_moved_aside),
+        TEST(a_page_that_cannot_be_read_ends_the_process_with_a_word),
+        TEST(a_removed_file_takes_no_write_and_is_not_made_anew),
         TEST(a_malformed_set_fails_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "sim/checks.h"
+#include "sim/schedule/player.h"
+#include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
@@ -14,7 +16,6 @@
 #define MS       UINT64_C(1000000)
 #define SECOND   UINT64_C(1000000000)
 #define POLL_NS  (250 * MS)
-#define QUIET_NS (55 * SECOND)
 #define SETUP_NS (300 * SECOND)
 
 void fb_sim_director_init(fb_sim_world *world, fb_arena *arena)
@@ -332,13 +333,17 @@ static void carriers_open(fb_sim_world *world)
 static void round_begin(fb_sim_world *world)
 {
     fb_sim_director *d = world->director;
-    d->round++;
+    d->round = world->player != NULL ? fb_sim_player_round(world) : d->round + 1;
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         world->held_apart[i] = false;
         world->nodes[i].held_down = false;
     }
-    uint64_t length = fb_sim_between(world->seed, FB_SIM_STREAM_RUN, 1, d->round, 5, 40) * SECOND;
+    uint64_t length =
+        world->player != NULL
+            ? fb_sim_player_length_ns(world)
+            : fb_sim_between(world->seed, FB_SIM_STREAM_RUN, 1, d->round, 5, 40) * SECOND;
     phase_begin(world, FB_SIM_PHASE_CHAOS, length);
+    if (world->recorder != NULL) fb_sim_recorder_round(world);
     world->traitor = UINT32_MAX;
     if (world->config.faults) {
         fb_sim_weather_draw(world, d->round, world->now_ns, world->now_ns + length);
@@ -349,17 +354,28 @@ static void round_begin(fb_sim_world *world)
 }
 
 /* All nodes three times in four; else a random core of two or more, and the rest out of reach. */
-static void heal(fb_sim_world *world)
+static void core_choose(fb_sim_world *world)
 {
-    fb_sim_director *d = world->director;
+    const fb_sim_director *d = world->director;
     uint32_t nodes = world->config.nodes;
-    fb_sim_workload_stop(world);
+    if (world->player != NULL) {
+        fb_sim_player_core(world);
+        return;
+    }
     bool all = !world->config.faults || world->config.degree != 0 || nodes < 3 ||
                fb_draw_below(world->seed, FB_SIM_STREAM_HEAL, 0, d->round, 4) != 0;
     for (uint32_t i = 0; i < nodes; i++) all = all || world->nodes[i].forgot;
     uint64_t mask = fb_draw(world->seed, FB_SIM_STREAM_HEAL, 1, d->round) |
                     UINT64_C(3) << (d->round % (nodes - 1 ? nodes - 1 : 1));
     for (uint32_t i = 0; i < nodes && !all; i++) world->held_apart[i] = (mask >> (i % 64) & 1) == 0;
+}
+
+static void heal(fb_sim_world *world)
+{
+    uint32_t nodes = world->config.nodes;
+    fb_sim_workload_stop(world);
+    core_choose(world);
+    if (world->recorder != NULL) fb_sim_recorder_heal(world);
     fb_sim_weather_clear(world);
     for (uint32_t i = 0; i < nodes; i++) {
         if (world->nodes[i].core == NULL && !world->nodes[i].booting) fb_sim_boot(world, i);
@@ -453,8 +469,15 @@ static void stall_text(const fb_sim_world *world, char *out, size_t cap)
     }
 }
 
+/* A schedule says how long the quiet of each round lasts, and which round is the last. */
+static uint64_t quiet_ns(const fb_sim_world *world)
+{
+    return world->player != NULL ? fb_sim_player_quiet_ns(world) : FB_SIM_DIRECTOR_QUIET_NS;
+}
+
 static bool over(const fb_sim_world *world)
 {
+    if (world->player != NULL) return fb_sim_player_is_over(world);
     return world->steps >= world->config.events || world->now_ns >= world->config.duration_ns;
 }
 
@@ -472,11 +495,13 @@ void fb_sim_at_script(fb_sim_world *world)
         }
         break;
     case FB_SIM_PHASE_CHAOS:
-        if (world->now_ns >= d->phase_until_ns || over(world)) heal(world);
+        if (world->now_ns >= d->phase_until_ns || (world->player == NULL && over(world))) {
+            heal(world);
+        }
         break;
     case FB_SIM_PHASE_HEAL:
         if (d->polls > 1 && same_areas(world)) {
-            phase_begin(world, FB_SIM_PHASE_QUIET, QUIET_NS);
+            phase_begin(world, FB_SIM_PHASE_QUIET, quiet_ns(world));
             break;
         }
         if (world->now_ns > d->phase_until_ns) {

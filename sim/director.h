@@ -11,6 +11,9 @@
 
 typedef struct fb_sim_world fb_sim_world;
 
+/* How long a core that agrees is watched. */
+#define FB_SIM_DIRECTOR_QUIET_NS UINT64_C(55000000000)
+
 typedef enum fb_sim_phase {
     FB_SIM_PHASE_SETUP,
     FB_SIM_PHASE_CHAOS,

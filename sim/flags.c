@@ -68,6 +68,7 @@ static bool profile_of(const char *name, fb_sim_config *config)
 
 void fb_sim_config_nodes(fb_sim_config *config, uint32_t nodes)
 {
+    if (nodes == config->nodes) return;
     config->nodes = nodes;
     if (nodes + 8 > config->sizes.links) config->sizes.links = nodes + 8;
     if (nodes + 8 > config->sizes.addresses) config->sizes.addresses = nodes + 8;

@@ -8,14 +8,19 @@
 #include "sim/director.h"
 #include "sim/flags.h"
 #include "sim/run.h"
+#include "sim/schedule/verbs.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
 
 static const char usage[] =
     "usage: faberio sim VERB\n"
     "  run [--seed S] [--nodes N] [--events N | --duration T] [--profile P] [--fast]\n"
-    "      [--mutant M] [--only FAULT]... [--timeline] [--verbose]\n"
+    "      [--mutant M] [--only FAULT]... [--timeline] [--verbose] [--schedule OUT]\n"
     "                 one run; S is an integer or 40 hex digits; P: default, calm, dense\n"
+    "  replay FILE [--timeline] [--sound]\n"
+    "                 plays a schedule; --sound: without its planted bug\n"
+    "  test DIR|FILE...\n"
+    "                 plays a corpus: each has to come to what it expects\n"
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--fast]\n"
     "                 speed without faults\n"
     "  checks, faults, mutants, limits\n"
@@ -50,16 +55,31 @@ void fb_sim_round_line(fb_sim_world *world)
            (unsigned long long)(world->workload->think_ns / 1000000), faults);
 }
 
+/* The words that make the same run. */
+static void again(int argc, char **argv)
+{
+    fprintf(stderr, "again: faberio sim run");
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--timeline") == 0 || strcmp(argv[i], "--verbose") == 0) continue;
+        fprintf(stderr, " %s", argv[i]);
+    }
+    fputc('\n', stderr);
+}
+
 static int run_main(int argc, char **argv)
 {
     fb_sim_config config = fb_sim_config_default();
     const char *mutant = NULL;
+    const char *schedule = NULL;
     for (int i = 2; i < argc; i++) {
         const char *flag = argv[i];
         if (strcmp(flag, "--timeline") == 0) {
             config.timeline = true;
         } else if (strcmp(flag, "--verbose") == 0) {
             config.verbose = true;
+        } else if (strcmp(flag, "--schedule") == 0) {
+            if (i + 1 == argc) return refuse("a flag without its value", flag);
+            schedule = argv[++i];
         } else {
             fb_sim_flag read = fb_sim_flag_read(argc, argv, &i, &config, &mutant);
             if (read == FB_SIM_FLAG_UNKNOWN) return refuse("no flag of this name", flag);
@@ -71,12 +91,9 @@ static int run_main(int argc, char **argv)
         if (code >= 0) return code;
     }
     fb_sim_verdict verdict;
+    if (schedule != NULL) return fb_sim_record_run(&config, mutant, schedule);
     if (!fb_sim_run(&config, &verdict)) fb_sim_fail_resource("memory of this machine");
-    if (verdict.result != FB_SIM_PASS) {
-        fprintf(stderr, "again: faberio sim run --seed %s --nodes %u%s%s\n", config.seed_text,
-                (unsigned)config.nodes, mutant == NULL ? "" : " --mutant ",
-                mutant == NULL ? "" : mutant);
-    }
+    if (verdict.result != FB_SIM_PASS) again(argc, argv);
     fb_sim_print_verdict(&config, &verdict);
     return fb_sim_result_exit(verdict.result);
 }
@@ -95,8 +112,7 @@ static void crashed(int number)
 
 int fb_sim_main(int argc, char **argv)
 {
-    static const char *const later[] = {"hunt", "replay", "test", "shrink",
-                                        "diff", "step",   "view", "record"};
+    static const char *const later[] = {"hunt", "shrink", "diff", "step", "view", "record"};
     if (argc < 2) return refuse("a verb is missing", NULL);
     const char *verb = argv[1];
     if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0) {
@@ -114,6 +130,8 @@ int fb_sim_main(int argc, char **argv)
     (void)crashed;
 #endif
     if (strcmp(verb, "run") == 0) return run_main(argc, argv);
+    if (strcmp(verb, "replay") == 0) return fb_sim_replay_main(argc, argv);
+    if (strcmp(verb, "test") == 0) return fb_sim_test_main(argc, argv);
     if (strcmp(verb, "bench") == 0) return fb_sim_bench_main(argc, argv);
     if (strcmp(verb, "faults") == 0 || strcmp(verb, "checks") == 0 ||
         strcmp(verb, "mutants") == 0 || strcmp(verb, "limits") == 0) {

@@ -6,6 +6,8 @@
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
+#include "sim/schedule/player.h"
+#include "sim/schedule/schedule.h"
 #include "sim/world.h"
 
 #define NONE UINT32_MAX
@@ -393,7 +395,32 @@ static void connection_cut(fb_sim_world *world, fb_sim_connection *c)
     }
 }
 
-static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span bytes)
+/* What a schedule wants done to this send: the acts of one line, as a bit set. */
+typedef struct wanted {
+    uint32_t acts;
+    uint64_t delay_ns;
+} wanted;
+
+static const wanted nothing = {0, 0};
+
+static wanted wanted_of(fb_sim_world *world, const fb_sim_connection *c, uint32_t side,
+                        fb_span bytes)
+{
+    if (world->player == NULL) return nothing;
+    uint32_t line =
+        fb_sim_player_message(world, c->ends[side].node, c->ends[1 - side].node, c->carrier, bytes);
+    if (line == 0) return nothing;
+    const fb_sim_line *of = &world->player->schedule->lines[line - 1];
+    return (wanted){1u << of->act, of->span_ns};
+}
+
+static bool wants(const wanted *what, fb_sim_message_act act)
+{
+    return (what->acts >> act & 1) != 0;
+}
+
+static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span bytes,
+                        wanted what)
 {
     fb_sim_flow *flow = &c->flows[side];
     if (flow->swallowing || flow->ended || bytes.len == 0) {
@@ -403,8 +430,13 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
     fb_sim_path *path = flow_path(world, c, side);
     uint64_t occurrence = path->sends++;
     size_t len = bytes.len;
-    bool cut = one_of(world, path, FB_SIM_STREAM_CUT, occurrence, path->cut_of);
-    if (cut) {
+    bool dropped = wants(&what, FB_SIM_MESSAGE_DROP);
+    bool cut = dropped || wants(&what, FB_SIM_MESSAGE_CUT);
+    if (dropped) {
+        /* A stream loses nothing but its end. */
+        len = 0;
+    } else if (!cut && one_of(world, path, FB_SIM_STREAM_CUT, occurrence, path->cut_of)) {
+        cut = true;
         len = (size_t)fb_draw_below(world->seed, FB_SIM_STREAM_CUT, path_entity(world, path),
                                     occurrence + (UINT64_C(1) << 48), len);
         world->fired[FB_SIM_FAULT_CUT]++;
@@ -421,7 +453,7 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
         flow->busy_until_ns = at;
         world->fired[FB_SIM_FAULT_RATE]++;
     }
-    at = fb_max_u64(at + path_delay(world, path, occurrence), flow->last_at_ns);
+    at = fb_max_u64(at + path_delay(world, path, occurrence) + what.delay_ns, flow->last_at_ns);
     flow->last_at_ns = at;
     if (len != 0) {
         segment_append(world, flow, fb_span_of(bytes.p, len), at);
@@ -432,6 +464,10 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
             uint8_t *sent = (uint8_t *)(segment_of(world, flow->last) + 1);
             sent[bit / 8] ^= (uint8_t)(1u << (bit & 7));
             world->fired[FB_SIM_FAULT_CORRUPT]++;
+        }
+        if (wants(&what, FB_SIM_MESSAGE_CORRUPT)) {
+            uint8_t *sent = (uint8_t *)(segment_of(world, flow->last) + 1);
+            sent[len / 2] ^= 1;
         }
         if (!flow->scheduled && !flow->stalled && !flow->paused) delivery_next(world, c, side);
     }
@@ -457,7 +493,7 @@ void fb_sim_send(fb_sim_world *world, uint32_t node, uint64_t link, fb_span byte
         return;
     }
     if ((end & 1) == 0 && flow->written < FB_SIM_RECORDED_BYTES) record_bytes(world, c, bytes);
-    stream_push(world, c, end & 1, bytes);
+    stream_push(world, c, end & 1, bytes, wanted_of(world, c, end & 1, bytes));
 }
 
 /* The first len bytes on the way, as one piece. */
@@ -735,27 +771,32 @@ static void frame_launch(fb_sim_world *world, uint32_t node, uint32_t end, uint3
     fb_sim_schedule(world, at_ns, node, FB_SIM_AT_FRAME, place, 0);
 }
 
-static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span frame)
+static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span frame,
+                       wanted what)
 {
     fb_sim_path *path = flow_path(world, c, side);
     uint64_t occurrence = path->sends++;
     uint32_t end = end_name(world, c, 1 - side);
     uint32_t to = c->ends[1 - side].node;
     if (path->blocked || !c->ends[1 - side].open) return;
+    if (wants(&what, FB_SIM_MESSAGE_DROP)) return;
     if (one_of(world, path, FB_SIM_STREAM_LOSS, occurrence, path->loss_of)) {
         world->fired[FB_SIM_FAULT_LOSS]++;
         return;
     }
     fb_sim_blob bytes = fb_sim_blob_make(&world->blobs, frame.len);
     memcpy(fb_sim_blob_writable(&world->blobs, bytes), frame.p, frame.len);
-    uint32_t copies = 1;
+    if (wants(&what, FB_SIM_MESSAGE_CORRUPT) && frame.len != 0) {
+        fb_sim_blob_writable(&world->blobs, bytes)[frame.len / 2] ^= 1;
+    }
+    uint32_t copies = wants(&what, FB_SIM_MESSAGE_DUP) ? 2 : 1;
     if (one_of(world, path, FB_SIM_STREAM_DUP, occurrence, path->dup_of)) {
         copies += path->dup_copies;
         world->fired[FB_SIM_FAULT_DUP]++;
     }
     for (uint32_t i = 0; i < copies; i++) {
         uint64_t key = occurrence + ((uint64_t)i << 48);
-        uint64_t at = world->now_ns + path_delay(world, path, key);
+        uint64_t at = world->now_ns + path_delay(world, path, key) + what.delay_ns;
         if (one_of(world, path, FB_SIM_STREAM_REORDER, key, path->reorder_of)) {
             at += fb_draw_below(world->seed, FB_SIM_STREAM_REORDER, path_entity(world, path),
                                 key + (UINT64_C(1) << 56), path->reorder_ns);
@@ -775,6 +816,7 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
         net->recorded_frame = bytes;
     }
     fb_sim_blob_drop(&world->blobs, bytes);
+    if (wants(&what, FB_SIM_MESSAGE_CUT)) connection_cut(world, c);
 }
 
 void fb_sim_frame_send(fb_sim_world *world, uint32_t node, uint64_t link, fb_span frame)
@@ -797,7 +839,7 @@ void fb_sim_frame_send(fb_sim_world *world, uint32_t node, uint64_t link, fb_spa
     flow->written += frame.len;
     flow->taken = flow->written;
     credit_maybe(world, c, end & 1);
-    frame_push(world, c, end & 1, frame);
+    frame_push(world, c, end & 1, frame, wanted_of(world, c, end & 1, frame));
 }
 
 void fb_sim_at_frame(fb_sim_world *world, uint32_t place)
@@ -863,11 +905,11 @@ void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb
                 if (pass == 1 && seen == pick % count) {
                     fb_sim_flow *flow = &c->flows[side];
                     if (c->carrier) {
-                        frame_push(world, c, side, bytes);
+                        frame_push(world, c, side, bytes, nothing);
                     } else if (flow->granted + bytes.len <= flow->taken + net->window_bytes) {
                         /* The machine's own bytes do not use up its node's credit. */
                         flow->granted += bytes.len;
-                        stream_push(world, c, side, bytes);
+                        stream_push(world, c, side, bytes, nothing);
                     }
                     return;
                 }

@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include "sim/director.h"
+#include "sim/schedule/player.h"
+#include "sim/schedule/recorder.h"
 
 uint64_t fb_sim_processor_ns(void)
 {
@@ -38,6 +40,10 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
     fb_sim_director_start(world);
     while (fb_sim_world_next(world)) {
     }
+    if (world->recorder != NULL) out->recorded = fb_sim_recorder_end(world);
+    if (world->player != NULL) {
+        out->unreached = fb_sim_player_unreached(world, &out->unreached_first);
+    }
     uint64_t took = fb_sim_processor_ns() - began;
     out->result = world->result;
     out->check = world->check;
@@ -60,6 +66,26 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
     return true;
 }
 
+void fb_sim_print_json_text(const char *text)
+{
+    if (text == NULL) {
+        printf("null");
+        return;
+    }
+    putchar('"');
+    for (; *text != 0; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\') {
+            printf("\\%c", byte);
+        } else if (byte < 0x20 || byte == 0x7f) {
+            printf("\\u%04x", (unsigned)byte);
+        } else {
+            putchar(byte);
+        }
+    }
+    putchar('"');
+}
+
 void fb_sim_print_verdict(const fb_sim_config *config, const fb_sim_verdict *verdict)
 {
     char hash[33];
@@ -72,7 +98,8 @@ void fb_sim_print_verdict(const fb_sim_config *config, const fb_sim_verdict *ver
     } else {
         printf("\"%s\"", verdict->check);
     }
-    printf(",\"stall\":null,\"schedule\":null,\"events_per_s\":%llu}\n",
-           (unsigned long long)verdict->events_per_s);
+    printf(",\"stall\":null,\"schedule\":");
+    fb_sim_print_json_text(verdict->schedule);
+    printf(",\"events_per_s\":%llu}\n", (unsigned long long)verdict->events_per_s);
     fflush(stdout);
 }

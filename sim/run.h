@@ -15,10 +15,18 @@ typedef struct fb_sim_verdict {
     uint64_t sim_ns;
     fb_hash128 hash;
     uint64_t fired[FB_SIM_FAULTS];
+    /* Of a schedule that was played: lines that did not do what they say, the first of them. */
+    uint32_t unreached;
+    uint32_t unreached_first;
+    bool recorded;        /* config.record is whole */
+    const char *schedule; /* file that this run is in, named in the closing line; or NULL */
 } fb_sim_verdict;
 
 /* False when the machine has no memory for it. */
 bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out);
+
+/* The text in double quotes as JSON, whatever it holds. */
+void fb_sim_print_json_text(const char *text);
 
 const char *fb_sim_result_name(fb_sim_result result);
 int fb_sim_result_exit(fb_sim_result result);

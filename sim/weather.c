@@ -6,6 +6,8 @@
 #include "protocol/base/assert.h"
 #include "sim/byzantine.h"
 #include "sim/checks.h"
+#include "sim/schedule/player.h"
+#include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
 #include "sim/workload.h"
 #include "sim/world.h"
@@ -51,6 +53,17 @@ static bool is_byzantine(uint32_t fault)
     return fault >= FB_SIM_FAULT_FORGE && fault <= FB_SIM_FAULT_GARBAGE;
 }
 
+/* Groups by node, written out. */
+static void groups(dice *d, fb_sim_window *w, uint64_t count)
+{
+    uint64_t key = roll(d, 0, UINT64_MAX - 1);
+    for (uint32_t i = 0; i < 64; i++) {
+        uint64_t group = fb_draw_below(d->seed, FB_SIM_STREAM_WEATHER, key, i, count);
+        w->q |= (group & 1) << i;
+        w->mask |= (group >> 1) << i;
+    }
+}
+
 /* What is particular to a window of this fault. */
 static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
 {
@@ -92,12 +105,11 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         w->p = roll_scale(d, 8, 128);
         break;
     case FB_SIM_FAULT_SPLIT:
-        w->p = roll(d, 2, 3);
-        w->q = roll(d, 0, UINT64_MAX - 1); /* groups by node */
-        break;
+        groups(d, w, roll(d, 2, 3));
+        return;
     case FB_SIM_FAULT_BRIDGE:
-        w->q = roll(d, 0, UINT64_MAX - 1);
-        break;
+        groups(d, w, 2);
+        return;
     case FB_SIM_FAULT_FLAP:
         w->p = roll_scale(d, 200 * MS, 5000 * MS);
         break;
@@ -159,14 +171,39 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         break;
     }
     w->mask = roll(d, 0, 1); /* a sign, where one is needed */
+    /* The window of profile 5 step 6 looks back further than ahead. */
+    if (w->fault == FB_SIM_FAULT_OFFSET && w->mask == 0) w->p = w->p / 3 + 1;
 }
 
-void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns, uint64_t end_ns)
+void fb_sim_weather_begin(fb_sim_world *world, uint64_t round)
 {
     fb_sim_weather *weather = world->weather;
     weather->round = round;
     weather->count = 0;
     weather->generation++;
+    memset(weather->on, 0, sizeof weather->on);
+}
+
+bool fb_sim_weather_add(fb_sim_world *world, const fb_sim_window *window)
+{
+    fb_sim_weather *weather = world->weather;
+    if (weather->count == FB_SIM_WINDOWS_MAX) return false;
+    weather->on[window->fault] = true;
+    weather->windows[weather->count] = *window;
+    uint32_t ref = weather->generation << 8 | weather->count++;
+    fb_sim_schedule_world(world, window->start_ns, FB_SIM_AT_WEATHER, ref, 1);
+    fb_sim_schedule_world(world, window->end_ns, FB_SIM_AT_WEATHER, ref, 0);
+    return true;
+}
+
+void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns, uint64_t end_ns)
+{
+    fb_sim_weather_begin(world, round);
+    if (world->player != NULL) {
+        fb_sim_player_weather(world, start_ns);
+        return;
+    }
+    fb_sim_weather *weather = world->weather;
     uint64_t length = end_ns - start_ns;
     /* One member of a round may be Byzantine. */
     uint32_t traitor = (uint32_t)fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX,
@@ -183,10 +220,10 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
         dice d = {world->seed, fault, round << 20};
         uint64_t windows = roll(&d, 1, about_paths(fault) ? 4 : 3);
         if (fault == FB_SIM_FAULT_FORGET || fault == FB_SIM_FAULT_ROLLBACK) windows = 1;
-        for (uint64_t i = 0; i < windows && weather->count < FB_SIM_WINDOWS_MAX; i++) {
+        for (uint64_t i = 0; i < windows; i++) {
             d.occurrence = (round << 20) + ((i + 1) << 8);
-            fb_sim_window *w = &weather->windows[weather->count];
-            *w = (fb_sim_window){.fault = (uint8_t)fault};
+            fb_sim_window window = {.fault = (uint8_t)fault, .key = (uint32_t)i + 1};
+            fb_sim_window *w = &window;
             w->start_ns = start_ns + roll(&d, 0, length * 3 / 4);
             w->end_ns = fb_min_u64(w->start_ns + roll_scale(&d, 1 * SECOND, 40 * SECOND), end_ns);
             w->a = (uint32_t)roll(&d, 0, world->config.nodes - 1);
@@ -196,9 +233,9 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
             if (fault == FB_SIM_FAULT_FORGET && w->a == 0) w->a = world->config.nodes - 1;
             parameters(world, &d, w);
             if (w->end_ns > end_ns) w->end_ns = end_ns;
-            uint32_t ref = weather->generation << 8 | weather->count++;
-            fb_sim_schedule_world(world, w->start_ns, FB_SIM_AT_WEATHER, ref, 1);
-            fb_sim_schedule_world(world, w->end_ns, FB_SIM_AT_WEATHER, ref, 0);
+            if (fb_sim_weather_add(world, w) && world->recorder != NULL) {
+                fb_sim_recorder_window(world, w);
+            }
         }
     }
 }
@@ -226,57 +263,60 @@ static void both_ways(fb_sim_world *world, uint32_t a, uint32_t b)
     fb_sim_path_of(world, b, a)->blocked = true;
 }
 
-static void split(fb_sim_world *world, const fb_sim_window *w, uint64_t groups, uint32_t bridge)
+static void split(fb_sim_world *world, const fb_sim_window *w, uint32_t bridge)
 {
     uint32_t nodes = world->config.nodes;
     for (uint32_t i = 0; i < nodes; i++) {
         for (uint32_t j = i + 1; j < nodes; j++) {
             if (i == bridge || j == bridge) continue;
-            uint64_t of_i = fb_draw_below(world->seed, FB_SIM_STREAM_WEATHER, w->q, i, groups);
-            uint64_t of_j = fb_draw_below(world->seed, FB_SIM_STREAM_WEATHER, w->q, j, groups);
-            if (of_i != of_j) both_ways(world, i, j);
+            if (fb_sim_window_group(w, i) != fb_sim_window_group(w, j)) both_ways(world, i, j);
         }
     }
 }
 
+/* Of two windows at once the worse one counts, whichever came first. */
+static void more_often(uint32_t *of, uint64_t p)
+{
+    if (*of == 0 || p < *of) *of = (uint32_t)p;
+}
+
 static void apply_to_path(fb_sim_path *path, const fb_sim_window *w)
 {
-    uint32_t of = (uint32_t)w->p;
     switch ((fb_sim_fault)w->fault) {
     case FB_SIM_FAULT_DELAY:
         path->delay_mean_ns = fb_max_u64(path->delay_mean_ns, w->p);
         break;
     case FB_SIM_FAULT_RATE:
-        path->rate = of;
+        more_often(&path->rate, w->p);
         break;
     case FB_SIM_FAULT_SEGMENT:
-        path->segment_of_16 = (uint16_t)of;
+        path->segment_of_16 = (uint16_t)fb_max_u64(path->segment_of_16, w->p);
         break;
     case FB_SIM_FAULT_CORRUPT:
-        path->corrupt_of = of;
+        more_often(&path->corrupt_of, w->p);
         break;
     case FB_SIM_FAULT_TRUNCATE:
-        path->truncate_of = of;
+        more_often(&path->truncate_of, w->p);
         break;
     case FB_SIM_FAULT_CUT:
-        path->cut_of = of;
+        more_often(&path->cut_of, w->p);
         break;
     case FB_SIM_FAULT_HALF_OPEN:
         path->half_open = true;
         break;
     case FB_SIM_FAULT_LOSS:
-        path->loss_of = of;
+        more_often(&path->loss_of, w->p);
         break;
     case FB_SIM_FAULT_DUP:
-        path->dup_of = of;
-        path->dup_copies = (uint16_t)w->q;
+        more_often(&path->dup_of, w->p);
+        path->dup_copies = (uint16_t)fb_max_u64(path->dup_copies, w->q);
         break;
     case FB_SIM_FAULT_REORDER:
-        path->reorder_of = of;
-        path->reorder_ns = w->q;
+        more_often(&path->reorder_of, w->p);
+        path->reorder_ns = fb_max_u64(path->reorder_ns, w->q);
         break;
     case FB_SIM_FAULT_STALE_SESSION:
-        path->stale_of = of;
+        more_often(&path->stale_of, w->p);
         break;
     default:
         break;
@@ -307,10 +347,10 @@ static void apply_to_paths(fb_sim_world *world, const fb_sim_window *w)
         }
         break;
     case FB_SIM_FAULT_SPLIT:
-        split(world, w, w->p, UINT32_MAX);
+        split(world, w, UINT32_MAX);
         break;
     case FB_SIM_FAULT_BRIDGE:
-        split(world, w, 2, w->a);
+        split(world, w, w->a);
         break;
     case FB_SIM_FAULT_RING:
         for (uint32_t i = 0; i < nodes; i++) {
@@ -382,10 +422,14 @@ static void disks_renew(fb_sim_world *world)
         const fb_sim_window *w = &weather->windows[i];
         if (!w->active) continue;
         fb_sim_disk *disk = &world->nodes[w->a].disk;
-        if (w->fault == FB_SIM_FAULT_READ_LATE) disk->read_mean_ns = w->p;
-        if (w->fault == FB_SIM_FAULT_WRITE_LATE) disk->write_mean_ns = w->p;
-        if (w->fault == FB_SIM_FAULT_READ_FAIL) disk->read_fail_of = (uint32_t)w->p;
-        if (w->fault == FB_SIM_FAULT_WRITE_FAIL) disk->write_fail_of = (uint32_t)w->p;
+        if (w->fault == FB_SIM_FAULT_READ_LATE) {
+            disk->read_mean_ns = fb_max_u64(disk->read_mean_ns, w->p);
+        }
+        if (w->fault == FB_SIM_FAULT_WRITE_LATE) {
+            disk->write_mean_ns = fb_max_u64(disk->write_mean_ns, w->p);
+        }
+        if (w->fault == FB_SIM_FAULT_READ_FAIL) more_often(&disk->read_fail_of, w->p);
+        if (w->fault == FB_SIM_FAULT_WRITE_FAIL) more_often(&disk->write_fail_of, w->p);
         if (w->fault == FB_SIM_FAULT_LOSE_UNSYNCED) disk->loses_unsynced = true;
     }
 }
@@ -409,9 +453,6 @@ static void clock_begin(fb_sim_world *world, const fb_sim_window *w)
     int64_t by = (int64_t)w->p * US_PER_S;
     switch ((fb_sim_fault)w->fault) {
     case FB_SIM_FAULT_OFFSET:
-        /* The window looks back further than ahead (profile 5 step 6). */
-        clock_set(world, w->a, true_wall(world) + (w->mask ? -by : by / 3));
-        break;
     case FB_SIM_FAULT_OFFSET_FAR:
     case FB_SIM_FAULT_CLOCK_STEP:
         clock_set(world, w->a, true_wall(world) + (w->mask ? -by : by));
@@ -454,13 +495,21 @@ static bool about_clocks(uint32_t fault)
 
 /* Processes. */
 
+static bool is_open(const fb_sim_weather *weather, uint32_t fault)
+{
+    for (uint32_t i = 0; i < weather->count; i++) {
+        if (weather->windows[i].fault == fault && weather->windows[i].active) return true;
+    }
+    return false;
+}
+
 void fb_sim_weather_crash(fb_sim_world *world, uint32_t node)
 {
     const fb_sim_weather *weather = world->weather;
     uint64_t occurrence = world->nodes[node].boots;
     uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_RESTART, node, occurrence);
     uint64_t after = fb_sim_exponential(bits, 1 * SECOND) + 1 * MS;
-    if (weather->on[FB_SIM_FAULT_RESTART_SAME_TICK] && (bits >> 60) < 4) {
+    if (is_open(weather, FB_SIM_FAULT_RESTART_SAME_TICK) && (bits >> 60) < 4) {
         after = 0;
         world->fired[FB_SIM_FAULT_RESTART_SAME_TICK]++;
     }
@@ -473,7 +522,7 @@ static void act_again(fb_sim_world *world, fb_sim_window *w, uint64_t mean_ns)
 {
     fb_sim_weather *weather = world->weather;
     uint32_t index = (uint32_t)(w - weather->windows);
-    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_CRASH, ((uint64_t)w->fault << 32) + index,
+    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_CRASH, ((uint64_t)w->fault << 32) + w->key,
                             (weather->round << 32) + w->acts);
     uint64_t at = world->now_ns + 1000 + fb_sim_exponential(bits, mean_ns);
     if (at < w->end_ns) {
@@ -502,7 +551,7 @@ void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
         if (fb_sim_is_up(world, w->a)) {
             world->nodes[w->a].crash_in =
                 fb_draw_below(world->seed, FB_SIM_STREAM_CRASH, w->a,
-                              (weather->round << 32) + (1u << 31) + w->acts, 24);
+                              (weather->round << 32) + ((uint64_t)w->key << 24) + w->acts, 24);
         }
         break;
     default:

@@ -16,10 +16,11 @@ typedef struct fb_sim_window {
     uint8_t fault; /* fb_sim_fault */
     bool active;
     uint32_t a, b; /* nodes: whom it is about */
+    uint32_t key;  /* among the windows of its fault and round: its draws hang on it */
     uint64_t start_ns;
     uint64_t end_ns;
     uint64_t p, q; /* parameters by fault */
-    uint64_t mask; /* groups of a split */
+    uint64_t mask; /* a sign; high bits of groups */
     uint64_t acts; /* occurrences */
 } fb_sim_window;
 
@@ -33,8 +34,13 @@ typedef struct fb_sim_weather {
 
 void fb_sim_weather_init(fb_sim_world *world, fb_arena *arena);
 
-/* Draws the windows of a round and puts their starts and ends into the queue. */
+/* Draws the windows of a round, or takes them from the schedule that is played, and puts their
+ * starts and ends into the queue. */
 void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns, uint64_t end_ns);
+/* A round without windows begins; then one more window of it, with absolute times. False when there
+ * are FB_SIM_WINDOWS_MAX. */
+void fb_sim_weather_begin(fb_sim_world *world, uint64_t round);
+bool fb_sim_weather_add(fb_sim_world *world, const fb_sim_window *window);
 /* Ends every window now; clocks are set right, processes that are down boot. */
 void fb_sim_weather_clear(fb_sim_world *world);
 /* The profile that the swarm drew, in one line of at most `cap` bytes. */
@@ -47,6 +53,13 @@ bool fb_sim_weather_is_byzantine(const fb_sim_world *world, uint32_t node);
 
 void fb_sim_at_weather(fb_sim_world *world, uint32_t ref, bool begins);
 void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp);
+
+/* The group of a node in a split or on both sides of a bridge: 0 to 3. */
+static inline uint32_t fb_sim_window_group(const fb_sim_window *window, uint32_t node)
+{
+    return (uint32_t)(window->q >> (node % 64) & 1) | (uint32_t)(window->mask >> (node % 64) & 1)
+                                                          << 1;
+}
 
 /* One window as a sentence, for the timeline. */
 void fb_sim_window_text(const fb_sim_world *world, const fb_sim_window *window, char *out,

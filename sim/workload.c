@@ -8,6 +8,8 @@
 #include "sim/bench.h"
 #include "sim/checks.h"
 #include "sim/director.h"
+#include "sim/schedule/player.h"
+#include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
 #include "sim/world.h"
 
@@ -15,7 +17,7 @@
 #define SECOND UINT64_C(1000000000)
 
 #define STRANGER    UINT64_C(777) /* no application of this number exists */
-#define LARGE_VALUE 6000u
+#define LARGE_VALUE FB_SIM_PAD_MAX
 
 const char fb_sim_collection[] = "notes";
 
@@ -74,6 +76,10 @@ const fb_sim_client *fb_sim_client_of(const fb_sim_world *world, uint32_t node, 
 
 static void work_later(fb_sim_world *world, uint32_t node, uint32_t client)
 {
+    if (world->player != NULL) {
+        fb_sim_player_work_later(world, node, client);
+        return;
+    }
     fb_sim_workload *work = world->workload;
     const fb_sim_client *c = client_of(world, node, client);
     uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_WORKLOAD, ((uint64_t)node << 32) + client,
@@ -87,6 +93,10 @@ void fb_sim_workload_start(fb_sim_world *world, uint64_t round)
     fb_sim_workload *work = world->workload;
     work->round = round;
     work->active = true;
+    if (world->player != NULL) {
+        fb_sim_player_work_start(world);
+        return;
+    }
     for (uint32_t op = 0; op < FB_SIM_OPS; op++) {
         work->on[op] = fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, 1000 + op, round, 4) != 0;
     }
@@ -107,17 +117,17 @@ void fb_sim_workload_stop(fb_sim_world *world)
 
 /* Arguments. */
 
-static void write_value(fb_writer *w, uint32_t node, uint32_t count, uint32_t field, uint64_t bits)
+static void write_value(fb_writer *w, uint32_t node, const fb_sim_op *op, uint32_t field)
 {
-    char text[48];
-    int n = snprintf(text, sizeof text, "\"%s%u.%u", fb_sim_name(node), (unsigned)count,
-                     (unsigned)field);
-    if ((bits & 15) == 0) {
+    if ((op->empty >> field & 1u) != 0) {
         /* An empty value is a value too, and no two can be told apart. */
         fb_write_span32(w, fb_span_text("\"\""));
         return;
     }
-    size_t pad = (bits & 127) == 1 ? (size_t)(bits >> 32) % LARGE_VALUE : 0;
+    char text[48];
+    int n = snprintf(text, sizeof text, "\"%s%u.%u", fb_sim_name(node), (unsigned)op->number,
+                     (unsigned)field);
+    size_t pad = op->pad[field];
     fb_write_u32(w, (uint32_t)((size_t)n + pad + 1));
     fb_write_bytes(w, text, (size_t)n);
     uint8_t *room = fb_write_room(w, pad);
@@ -132,13 +142,13 @@ static void write_collection(const fb_sim_world *world, fb_writer *w)
     fb_write_span16(w, fb_span_text(fb_sim_collection));
 }
 
-static fb_verb write_arguments(fb_sim_world *world, uint32_t node, fb_sim_client *c, fb_writer *w,
-                               uint64_t bits)
+static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const fb_sim_op *op,
+                               fb_writer *w)
 {
     static const fb_id zero = {{0}};
     write_collection(world, w);
-    fb_id record = fb_sim_record_id(world, c->record);
-    switch ((fb_sim_operation)c->operation) {
+    fb_id record = fb_sim_record_id(world, op->record);
+    switch ((fb_sim_operation)op->operation) {
     case FB_SIM_OP_GET:
         fb_write_id(w, record);
         return FB_VERB_RECORD_GET;
@@ -149,31 +159,28 @@ static fb_verb write_arguments(fb_sim_world *world, uint32_t node, fb_sim_client
         return FB_VERB_RECORD_DELETE;
     case FB_SIM_OP_LIST:
         fb_write_id(w, zero);
-        fb_write_u32(w, 1 + (uint32_t)(bits >> 40) % 8);
+        fb_write_u32(w, op->items);
         return FB_VERB_RECORD_LIST;
     default:
         break;
     }
     fb_write_id(w, record);
-    fb_write_u8(w, c->operation == FB_SIM_OP_CHANGE ? 2 : 1);
+    fb_write_u8(w, op->operation == FB_SIM_OP_CHANGE ? 2 : 1);
     fb_write_u8(w, 0);
     fb_write_id(w, zero);
     uint32_t count = 0;
-    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) count += c->fields >> f & 1u;
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) count += op->fields >> f & 1u;
     fb_write_u16(w, (uint16_t)count);
     for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
-        if ((c->fields >> f & 1u) == 0) continue;
+        if ((op->fields >> f & 1u) == 0) continue;
         const char name[2] = {'f', (char)('0' + f)};
         fb_write_span16(w, fb_span_of(name, 2));
-        uint64_t dice =
-            fb_draw(world->seed, FB_SIM_STREAM_VALUE, node, (uint64_t)c->count * FB_SIM_FIELDS + f);
-        bool unset = c->operation == FB_SIM_OP_CHANGE && (dice >> 56) < 16;
-        if (unset) c->unset |= (uint8_t)(1u << f);
+        bool unset = (op->unset >> f & 1u) != 0;
         fb_write_u8(w, unset ? 2 : 1);
         if (unset) {
             fb_write_u32(w, 0);
         } else {
-            write_value(w, node, c->count, f, dice);
+            write_value(w, node, op, f);
         }
     }
     return FB_VERB_RECORD_PUT;
@@ -193,10 +200,61 @@ static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bit
     return FB_SIM_OP_CHANGE;
 }
 
+/* What the client does next; its count is the occurrence. */
+static fb_sim_op draw_op(const fb_sim_world *world, uint32_t node, uint32_t client, uint32_t count)
+{
+    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_WORKLOAD, ((uint64_t)node << 32) + client,
+                            (uint64_t)count * 8 + 1);
+    fb_sim_op op = {.operation = (uint8_t)draw_operation(world->workload, bits & 0xffff)};
+    /* Half of everything is about four records. */
+    uint64_t of = (bits & (1u << 16)) != 0 ? 4 : FB_SIM_RECORDS;
+    op.record = (uint8_t)((bits >> 17 & 0xffff) % of);
+    op.fields = (uint8_t)((bits >> 33) & ((1u << FB_SIM_FIELDS) - 1));
+    op.items = (uint8_t)(1 + (bits >> 40) % 8);
+    op.number = (count + 1) * FB_SIM_CLIENTS + client;
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+        uint64_t dice = fb_draw(world->seed, FB_SIM_STREAM_VALUE, node,
+                                (uint64_t)op.number * FB_SIM_FIELDS + f);
+        uint8_t field = (uint8_t)(1u << f);
+        if (op.operation == FB_SIM_OP_CHANGE && (dice >> 56) < 16) op.unset |= field & op.fields;
+        if ((dice & 15) == 0) op.empty |= field & op.fields;
+        if ((dice & 127) == 1) op.pad[f] = (uint16_t)((dice >> 32) % LARGE_VALUE);
+    }
+    op.empty &= (uint8_t)~op.unset;
+    return op;
+}
+
+void fb_sim_work_ask(fb_sim_world *world, uint32_t index, uint32_t client, const fb_sim_op *op)
+{
+    fb_sim_workload *work = world->workload;
+    fb_sim_client *c = client_of(world, index, client);
+    const fb_sim_node *node = &world->nodes[index];
+    c->operation = op->operation;
+    c->record = op->record;
+    c->fields = op->operation == FB_SIM_OP_DELETE ? (1u << FB_SIM_FIELDS) - 1 : op->fields;
+    c->unset = op->unset;
+    fb_writer w = fb_writer_of(work->buffer, work->buffer_bytes);
+    fb_verb verb = write_arguments(world, index, op, &w);
+    FB_ASSERT(!w.failed);
+    c->incarnation = node->incarnation;
+    c->asked_ns = world->now_ns;
+    c->asked_step = (uint32_t)world->steps;
+    /* Replies may come within the step. */
+    c->request = world->requests + 1;
+    if (world->timeline != NULL) fb_sim_timeline_request(world, index, c);
+    if (world->recorder != NULL) fb_sim_recorder_op(world, index, client, op);
+    fb_sim_request(world, index, verb, op->operation == FB_SIM_OP_STRANGER ? STRANGER : 0,
+                   fb_writer_span(&w));
+}
+
 void fb_sim_at_work(fb_sim_world *world, uint32_t index, uint32_t client, uint32_t stamp)
 {
     if (world->bench != NULL) {
         fb_sim_bench_work(world, index);
+        return;
+    }
+    if (world->player != NULL) {
+        fb_sim_player_work(world, index, client, stamp);
         return;
     }
     fb_sim_workload *work = world->workload;
@@ -208,30 +266,9 @@ void fb_sim_at_work(fb_sim_world *world, uint32_t index, uint32_t client, uint32
         work_later(world, index, client);
         return;
     }
-    uint64_t entity = ((uint64_t)index << 32) + client;
-    uint64_t bits =
-        fb_draw(world->seed, FB_SIM_STREAM_WORKLOAD, entity, (uint64_t)c->count * 8 + 1);
+    fb_sim_op op = draw_op(world, index, client, c->count);
     c->count++;
-    c->operation = (uint8_t)draw_operation(work, bits & 0xffff);
-    /* Half of everything is about four records. */
-    uint64_t of = (bits & (1u << 16)) != 0 ? 4 : FB_SIM_RECORDS;
-    c->record = (uint8_t)((bits >> 17 & 0xffff) % of);
-    c->fields = (uint8_t)((bits >> 33) & ((1u << FB_SIM_FIELDS) - 1));
-    if (c->operation == FB_SIM_OP_DELETE || c->operation == FB_SIM_OP_PUT) {
-        if (c->operation == FB_SIM_OP_DELETE) c->fields = (1u << FB_SIM_FIELDS) - 1;
-    }
-    c->unset = 0;
-    fb_writer w = fb_writer_of(work->buffer, work->buffer_bytes);
-    fb_verb verb = write_arguments(world, index, c, &w, bits);
-    FB_ASSERT(!w.failed);
-    c->incarnation = node->incarnation;
-    c->asked_ns = world->now_ns;
-    c->asked_step = (uint32_t)world->steps;
-    /* Replies may come within the step. */
-    c->request = world->requests + 1;
-    if (world->timeline != NULL) fb_sim_timeline_request(world, index, c);
-    fb_sim_request(world, index, verb, c->operation == FB_SIM_OP_STRANGER ? STRANGER : 0,
-                   fb_writer_span(&w));
+    fb_sim_work_ask(world, index, client, &op);
 }
 
 void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)

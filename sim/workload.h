@@ -14,6 +14,7 @@ typedef struct fb_sim_world fb_sim_world;
 #define FB_SIM_CLIENTS 2u /* of each node */
 #define FB_SIM_RECORDS 32u
 #define FB_SIM_FIELDS  4u
+#define FB_SIM_PAD_MAX 6000u /* the longest value is so much longer than its name */
 
 typedef enum fb_sim_operation {
     FB_SIM_OP_PUT,    /* replaces the record: all fields */
@@ -24,6 +25,18 @@ typedef enum fb_sim_operation {
     FB_SIM_OP_STRANGER, /* a put by an application that may not use the space */
     FB_SIM_OPS
 } fb_sim_operation;
+
+/* One operation, all of it: drawn, or read from a schedule. */
+typedef struct fb_sim_op {
+    uint8_t operation;
+    uint8_t record;
+    uint8_t fields;              /* bit set */
+    uint8_t unset;               /* of them, those that are taken away */
+    uint8_t empty;               /* of them, those whose value is the empty text */
+    uint8_t items;               /* of a list */
+    uint32_t number;             /* names its values: no other operation of its node has it */
+    uint16_t pad[FB_SIM_FIELDS]; /* bytes that make a value longer */
+} fb_sim_op;
 
 typedef struct fb_sim_client {
     uint64_t request;     /* that is out; 0: none */
@@ -58,6 +71,8 @@ void fb_sim_workload_start(fb_sim_world *world, uint64_t round);
 void fb_sim_workload_stop(fb_sim_world *world);
 
 void fb_sim_at_work(fb_sim_world *world, uint32_t node, uint32_t client, uint32_t stamp);
+/* A client that waits for nothing asks its node, which is up. */
+void fb_sim_work_ask(fb_sim_world *world, uint32_t node, uint32_t client, const fb_sim_op *op);
 /* A reply of a node: to the director or to a client. */
 void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply);
 

@@ -9,6 +9,8 @@
 #include "protocol/base/limits.h"
 #include "sim/checks.h"
 #include "sim/director.h"
+#include "sim/schedule/player.h"
+#include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
@@ -63,6 +65,8 @@ static void layout(fb_sim_world *world, fb_arena *arena)
     fb_sim_director_init(world, arena);
     fb_sim_checks_init(world, arena);
     fb_sim_timeline_init(world, arena);
+    fb_sim_player_init(world, arena);
+    fb_sim_recorder_init(world, arena);
 }
 
 fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
@@ -257,6 +261,15 @@ void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
         if (node->crash_in != FB_SIM_NO_CRASH && fx->kind < FB_FX_OBSERVE &&
             node->crash_in-- == 0) {
             fb_sim_weather_crash(world, index);
+            return;
+        }
+        uint64_t down_ns = 0;
+        if (world->player != NULL && fx->kind < FB_FX_OBSERVE &&
+            fb_sim_player_crashes(world, index, fx->kind, &down_ns)) {
+            world->fired[FB_SIM_FAULT_CRASH]++;
+            if (world->timeline != NULL)
+                fb_sim_timeline_note(world, index, "x", "the process ends");
+            fb_sim_crash(world, index, down_ns);
             return;
         }
         if (fx->kind == FB_FX_OBSERVE) {

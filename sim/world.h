@@ -77,7 +77,9 @@ struct fb_sim_config {
     bool verbose;
     bool quiet;    /* nothing on standard error */
     uint64_t only; /* faults that are on in every round, as a bit set; 0: the swarm draws */
-    uint32_t carriers_of_16; /* share of pairs that an external carrier joins */
+    uint32_t carriers_of_16;            /* share of pairs that an external carrier joins */
+    const struct fb_sim_plan *schedule; /* is played instead of what the swarm draws; or NULL */
+    struct fb_sim_plan *record;         /* takes what happens, to be played again; or NULL */
     fb_sizes sizes;
     fb_timing timing;
     uint32_t store_items;
@@ -141,7 +143,9 @@ struct fb_sim_world {
     struct fb_sim_director *director;
     struct fb_sim_workload *workload;
     struct fb_sim_timeline *timeline;
-    struct fb_sim_bench *bench; /* NULL but in a benchmark */
+    struct fb_sim_bench *bench;       /* NULL but in a benchmark */
+    struct fb_sim_player *player;     /* NULL: the swarm draws */
+    struct fb_sim_recorder *recorder; /* NULL: nobody writes the run down */
 
     fb_arena arena; /* of everything above */
     void *memory;

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/schedule/schedule.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "sim/flags.h"
+#include "sim/main_sim.h"
+
+const char *const fb_sim_message_act_names[FB_SIM_MESSAGE_ACTS] = {"drop", "dup", "delay",
+                                                                   "corrupt", "cut"};
+
+#define SETTING(text, member, time, low, high)                                                     \
+    {                                                                                              \
+        text, (uint32_t)offsetof(fb_sim_config, member), sizeof(((fb_sim_config *)0)->member),     \
+            time, low, high                                                                        \
+    }
+
+/* Everything of a configuration that changes what a run does, or what it has room for. */
+const fb_sim_setting_row fb_sim_setting_rows[] = {
+    SETTING("degree", degree, false, 0, 64),
+    SETTING("carriers", carriers_of_16, false, 0, 16),
+    SETTING("delay-min", delay_min_ns, true, 0, 60000000000),
+    SETTING("delay-mean", delay_mean_ns, true, 0, 60000000000),
+    SETTING("read-mean", read_mean_ns, true, 0, 60000000000),
+    SETTING("write-mean", write_mean_ns, true, 0, 60000000000),
+    SETTING("window-bytes", window_bytes, false, 65536, 1u << 24),
+    SETTING("store-items", store_items, false, 256, 1u << 22),
+    SETTING("connections", connections, false, 16, 32768),
+    SETTING("links", sizes.links, false, 1, 4096),
+    SETTING("addresses", sizes.addresses, false, 1, 4096),
+    SETTING("members", sizes.members, false, 1, 4096),
+    SETTING("vector-entries", sizes.vector_entries, false, 1, 1u << 20),
+    SETTING("operations", sizes.operations, false, 1, 4096),
+    SETTING("requests", sizes.requests, false, 1, 4096),
+    SETTING("seen-ids", sizes.seen_ids, false, 1, 1u << 20),
+    SETTING("envelopes", sizes.envelopes, false, 1, 1u << 16),
+    SETTING("calls", sizes.calls, false, 1, 4096),
+    SETTING("heartbeat", timing.heartbeat_ns, true, 1000000, 3600000000000),
+    SETTING("silent", timing.silent_ns, true, 1000000, 3600000000000),
+    SETTING("redial-min", timing.redial_min_ns, true, 1000000, 3600000000000),
+    SETTING("redial-max", timing.redial_max_ns, true, 1000000, 3600000000000),
+    SETTING("link-age", timing.link_age_ns, true, 1000000000, 90000000000000),
+    SETTING("redeliver", timing.redeliver_ns, true, 1000000, 3600000000000),
+    SETTING("call", timing.call_ns, true, 1000000, 3600000000000),
+    SETTING("onward", timing.onward_ns, true, 1000000, 3600000000000),
+};
+const uint32_t fb_sim_setting_count = sizeof fb_sim_setting_rows / sizeof fb_sim_setting_rows[0];
+
+_Static_assert(sizeof fb_sim_setting_rows / sizeof fb_sim_setting_rows[0] <= FB_SIM_SETTINGS_MAX,
+               "a schedule has room for all settings");
+
+static uint64_t setting_get(const fb_sim_config *config, const fb_sim_setting_row *row)
+{
+    const uint8_t *place = (const uint8_t *)config + row->offset;
+    uint32_t narrow;
+    uint64_t wide;
+    if (row->width == sizeof wide) {
+        memcpy(&wide, place, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, place, sizeof narrow);
+    return narrow;
+}
+
+static void setting_put(fb_sim_config *config, const fb_sim_setting_row *row, uint64_t value)
+{
+    uint8_t *place = (uint8_t *)config + row->offset;
+    uint32_t narrow = (uint32_t)value;
+    if (row->width == sizeof value) {
+        memcpy(place, &value, sizeof value);
+    } else {
+        memcpy(place, &narrow, sizeof narrow);
+    }
+}
+
+/* Shapes. Faults without one are written with their bare numbers. */
+
+#define SECONDS_MOST (UINT64_C(100) * 365 * 86400)
+#define TIME_MOST    FB_SIM_SCHEDULE_TIME_MAX
+#define EACH         FB_SIM_WHO_NODE, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE, TIME_MOST
+#define BARE(who)    who, NULL, FB_SIM_SHAPE_NONE, NULL, FB_SIM_SHAPE_NONE, 0
+#define ONE_OF       FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_RATIO, NULL, FB_SIM_SHAPE_NONE, UINT32_MAX
+#define DISK_OF      FB_SIM_WHO_NODE, NULL, FB_SIM_SHAPE_RATIO, NULL, FB_SIM_SHAPE_NONE, UINT32_MAX
+#define BY           FB_SIM_WHO_NODE, "by", FB_SIM_SHAPE_BY_SECONDS, NULL, FB_SIM_SHAPE_NONE, SECONDS_MOST
+#define BEFORE       FB_SIM_WHO_NODE, "by", FB_SIM_SHAPE_SECONDS, NULL, FB_SIM_SHAPE_NONE, SECONDS_MOST
+#define MEAN(who)    who, "mean", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE, TIME_MOST
+
+static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
+    [FB_SIM_FAULT_DELAY] = {MEAN(FB_SIM_WHO_PATHS)},
+    [FB_SIM_FAULT_RATE] = {FB_SIM_WHO_PATHS, "bytes", FB_SIM_SHAPE_NUMBER, NULL, FB_SIM_SHAPE_NONE,
+                           UINT32_MAX},
+    [FB_SIM_FAULT_SEGMENT] = {FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_OF_16, NULL, FB_SIM_SHAPE_NONE,
+                              16},
+    [FB_SIM_FAULT_CORRUPT] = {ONE_OF},
+    [FB_SIM_FAULT_TRUNCATE] = {ONE_OF},
+    [FB_SIM_FAULT_CUT] = {ONE_OF},
+    [FB_SIM_FAULT_HALF_OPEN] = {BARE(FB_SIM_WHO_PATHS)},
+    [FB_SIM_FAULT_REPLAY] = {FB_SIM_WHO_NONE, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE,
+                             TIME_MOST},
+    [FB_SIM_FAULT_LOSS] = {ONE_OF},
+    [FB_SIM_FAULT_DUP] = {FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_RATIO, "copies", FB_SIM_SHAPE_NUMBER,
+                          UINT32_MAX},
+    [FB_SIM_FAULT_REORDER] = {FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_RATIO, "by", FB_SIM_SHAPE_TIME,
+                              UINT32_MAX},
+    [FB_SIM_FAULT_STALE_SESSION] = {ONE_OF},
+    [FB_SIM_FAULT_ISOLATE] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_SPLIT] = {BARE(FB_SIM_WHO_GROUPS)},
+    [FB_SIM_FAULT_RING] = {BARE(FB_SIM_WHO_NONE)},
+    [FB_SIM_FAULT_BRIDGE] = {BARE(FB_SIM_WHO_BRIDGE)},
+    [FB_SIM_FAULT_ONEWAY] = {BARE(FB_SIM_WHO_ARROW)},
+    [FB_SIM_FAULT_FLAP] = {EACH},
+    [FB_SIM_FAULT_NONTRANSITIVE] = {BARE(FB_SIM_WHO_PAIR)},
+    [FB_SIM_FAULT_CRASH] = {EACH},
+    [FB_SIM_FAULT_RESTART_SAME_TICK] = {BARE(FB_SIM_WHO_NONE)},
+    [FB_SIM_FAULT_PAUSE] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_FORGET] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_ROLLBACK] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_READ_LATE] = {MEAN(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_READ_FAIL] = {DISK_OF},
+    [FB_SIM_FAULT_WRITE_LATE] = {MEAN(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_WRITE_FAIL] = {DISK_OF},
+    [FB_SIM_FAULT_LOSE_UNSYNCED] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_OFFSET] = {BY},
+    [FB_SIM_FAULT_OFFSET_FAR] = {BY},
+    [FB_SIM_FAULT_DRIFT] = {FB_SIM_WHO_NODE, "ppm", FB_SIM_SHAPE_BY_NUMBER, NULL, FB_SIM_SHAPE_NONE,
+                            FB_SIM_CLOCK_PPM_MAX},
+    [FB_SIM_FAULT_CLOCK_STEP] = {BY},
+    [FB_SIM_FAULT_CLOCK_FREEZE] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_SUSPEND] = {BEFORE},
+    [FB_SIM_FAULT_BEFORE_1970] = {BEFORE},
+    [FB_SIM_FAULT_EPOCH_EDGE] = {BEFORE},
+    [FB_SIM_FAULT_FORGE] = {EACH},
+    [FB_SIM_FAULT_STALE] = {EACH},
+    [FB_SIM_FAULT_FUTURE] = {EACH},
+    [FB_SIM_FAULT_FOREIGN] = {EACH},
+    [FB_SIM_FAULT_MISADDRESS] = {EACH},
+    [FB_SIM_FAULT_OVERSIZE] = {EACH},
+    [FB_SIM_FAULT_FLOOD] = {EACH},
+    [FB_SIM_FAULT_GARBAGE] = {EACH},
+};
+
+const fb_sim_shape *fb_sim_shape_of(uint32_t fault)
+{
+    return &shapes[fault];
+}
+
+const char *fb_sim_effect_name(uint32_t kind)
+{
+    switch (kind) {
+    case 0:
+        return "effect";
+    case FB_FX_DIAL:
+        return "dial";
+    case FB_FX_SEND:
+        return "send";
+    case FB_FX_FRAME:
+        return "frame";
+    case FB_FX_CLOSE:
+        return "close";
+    case FB_FX_RESUME:
+        return "resume";
+    case FB_FX_READ:
+        return "read";
+    case FB_FX_WRITE:
+        return "write";
+    case FB_FX_REPLY:
+        return "reply";
+    case FB_FX_NEED_START:
+        return "need-start";
+    default:
+        return NULL;
+    }
+}
+
+void fb_sim_groups_normalise(uint32_t nodes, uint64_t *low, uint64_t *high)
+{
+    fb_sim_window window = {.q = *low, .mask = *high};
+    uint32_t numbers[4] = {4, 4, 4, 4};
+    uint32_t next = 0;
+    *low = *high = 0;
+    for (uint32_t i = 0; i < nodes && i < 64; i++) {
+        uint32_t group = fb_sim_window_group(&window, i);
+        if (numbers[group] == 4) numbers[group] = next++;
+        *low |= (uint64_t)(numbers[group] & 1) << i;
+        *high |= (uint64_t)(numbers[group] >> 1) << i;
+    }
+}
+
+void fb_sim_op_normalise(fb_sim_op *op)
+{
+    bool writes = op->operation == FB_SIM_OP_PUT || op->operation == FB_SIM_OP_CHANGE ||
+                  op->operation == FB_SIM_OP_STRANGER;
+    if (op->operation == FB_SIM_OP_LIST) {
+        op->record = 0;
+    } else {
+        op->items = 0;
+    }
+    if (!writes) {
+        op->fields = op->unset = op->empty = 0;
+        op->number = 0;
+    }
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+        uint8_t bit = (uint8_t)(1u << f);
+        if ((op->fields & bit) == 0 || ((op->unset | op->empty) & bit) != 0) op->pad[f] = 0;
+    }
+}
+
+void fb_sim_window_normalise(const fb_sim_plan *plan, fb_sim_line *line)
+{
+    const fb_sim_shape *shape = fb_sim_shape_of(line->fault);
+    bool any = shape->who == FB_SIM_WHO_ANY;
+    bool groups = shape->who == FB_SIM_WHO_GROUPS || shape->who == FB_SIM_WHO_BRIDGE;
+    bool two = any || shape->who == FB_SIM_WHO_PATHS || shape->who == FB_SIM_WHO_PAIR ||
+               shape->who == FB_SIM_WHO_ARROW;
+    if (!two) line->b = line->a;
+    if (shape->who == FB_SIM_WHO_NONE || shape->who == FB_SIM_WHO_GROUPS) line->a = line->b = 0;
+    if (shape->p_type == FB_SIM_SHAPE_NONE && !any) line->p = 0;
+    if (shape->q_type == FB_SIM_SHAPE_NONE && !any && !groups) line->q = 0;
+    bool sign = shape->p_type == FB_SIM_SHAPE_BY_SECONDS || shape->p_type == FB_SIM_SHAPE_BY_NUMBER;
+    if (!any && !groups && !sign) line->mask = 0;
+    if (groups) fb_sim_groups_normalise(plan->nodes, &line->q, &line->mask);
+}
+
+bool fb_sim_line_equal(const fb_sim_line *a, const fb_sim_line *b)
+{
+    const fb_sim_op *x = &a->op, *y = &b->op;
+    bool ops = x->operation == y->operation && x->record == y->record && x->fields == y->fields &&
+               x->unset == y->unset && x->empty == y->empty && x->items == y->items &&
+               x->number == y->number && memcmp(x->pad, y->pad, sizeof x->pad) == 0;
+    bool places = a->kind == b->kind && a->round == b->round && a->a == b->a && a->b == b->b &&
+                  a->at_ns == b->at_ns && a->until_ns == b->until_ns;
+    bool windows = a->fault == b->fault && a->key == b->key && a->p == b->p && a->q == b->q &&
+                   a->mask == b->mask;
+    bool addressed = a->what == b->what && a->nth == b->nth && a->life == b->life &&
+                     a->act == b->act && a->span_ns == b->span_ns;
+    return ops && places && windows && addressed && a->within_ns == b->within_ns &&
+           a->client == b->client;
+}
+
+/* The object. */
+
+void fb_sim_plan_init(fb_sim_plan *schedule)
+{
+    *schedule = (fb_sim_plan){.seed_text = "1", .nodes = fb_sim_config_default().nodes};
+}
+
+void fb_sim_plan_free(fb_sim_plan *schedule)
+{
+    free(schedule->rounds);
+    free(schedule->lines);
+    fb_sim_plan_init(schedule);
+}
+
+bool fb_sim_plan_copy(fb_sim_plan *to, const fb_sim_plan *from)
+{
+    *to = *from;
+    to->rounds = NULL;
+    to->lines = NULL;
+    to->round_cap = from->round_count == 0 ? 1 : from->round_count;
+    to->line_cap = from->line_count == 0 ? 1 : from->line_count;
+    to->rounds = malloc(to->round_cap * sizeof *to->rounds);
+    to->lines = malloc(to->line_cap * sizeof *to->lines);
+    if (to->rounds == NULL || to->lines == NULL) {
+        fb_sim_plan_free(to);
+        return false;
+    }
+    if (from->round_count != 0) {
+        memcpy(to->rounds, from->rounds, from->round_count * sizeof *to->rounds);
+    }
+    if (from->line_count != 0) {
+        memcpy(to->lines, from->lines, from->line_count * sizeof *to->lines);
+    }
+    return true;
+}
+
+/* Room for one more of so many bytes, doubled when it is full. */
+static void *grown(void *array, uint32_t count, uint32_t *cap, size_t each, uint32_t most)
+{
+    if (count < *cap) return array;
+    if (count >= most) return NULL;
+    uint32_t more = *cap == 0 ? 16 : *cap * 2;
+    void *larger = realloc(array, more * each);
+    if (larger != NULL) *cap = more;
+    return larger;
+}
+
+fb_sim_line *fb_sim_plan_line_add(fb_sim_plan *schedule)
+{
+    fb_sim_line *lines = grown(schedule->lines, schedule->line_count, &schedule->line_cap,
+                               sizeof *lines, FB_SIM_SCHEDULE_LINES_MAX);
+    if (lines == NULL) return NULL;
+    schedule->lines = lines;
+    fb_sim_line *line = &lines[schedule->line_count++];
+    *line = (fb_sim_line){.round = schedule->round_count == 0 ? 0 : schedule->round_count - 1};
+    return line;
+}
+
+fb_sim_plan_round *fb_sim_plan_round_add(fb_sim_plan *schedule)
+{
+    fb_sim_plan_round *rounds = grown(schedule->rounds, schedule->round_count, &schedule->round_cap,
+                                      sizeof *rounds, FB_SIM_SCHEDULE_ROUNDS_MAX);
+    if (rounds == NULL) return NULL;
+    schedule->rounds = rounds;
+    fb_sim_plan_round *round = &rounds[schedule->round_count++];
+    *round = (fb_sim_plan_round){0};
+    return round;
+}
+
+void fb_sim_plan_config(const fb_sim_plan *schedule, fb_sim_config *out)
+{
+    *out = fb_sim_config_default();
+    fb_sim_parse_seed(schedule->seed_text, out);
+    fb_sim_config_nodes(out, schedule->nodes);
+    for (uint32_t i = 0; i < schedule->setting_count; i++) {
+        setting_put(out, &fb_sim_setting_rows[schedule->settings[i].row],
+                    schedule->settings[i].value);
+    }
+    out->faults = !schedule->calm;
+    out->events = UINT64_MAX;
+    out->duration_ns = FB_NEVER;
+    out->schedule = schedule;
+}
+
+void fb_sim_plan_from_config(fb_sim_plan *schedule, const fb_sim_config *config, const char *bug)
+{
+    fb_sim_config plain = fb_sim_config_default();
+    fb_sim_config_nodes(&plain, config->nodes);
+    memcpy(schedule->seed_text, config->seed_text, sizeof schedule->seed_text);
+    schedule->nodes = config->nodes;
+    schedule->calm = !config->faults;
+    if (bug != NULL) snprintf(schedule->bug, sizeof schedule->bug, "%s", bug);
+    for (uint32_t i = 0; i < fb_sim_setting_count; i++) {
+        uint64_t value = setting_get(config, &fb_sim_setting_rows[i]);
+        if (value == setting_get(&plain, &fb_sim_setting_rows[i])) continue;
+        schedule->settings[schedule->setting_count++] = (fb_sim_setting){i, value};
+    }
+}

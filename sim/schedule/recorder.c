@@ -99,7 +99,7 @@ static void lines_prune(fb_sim_plan *schedule, uint64_t last_ns)
  * together in the order of time; what begins at one moment stays as it was. */
 static void round_sort(fb_sim_line *lines, uint32_t count)
 {
-    static fb_sim_line windows[FB_SIM_WINDOWS_MAX];
+    fb_sim_line windows[FB_SIM_WINDOWS_MAX];
     uint32_t held = 0, to = 0;
     for (uint32_t i = 0; i < count && lines[i].kind == FB_SIM_LINE_WINDOW; i++) {
         uint32_t at = held++;

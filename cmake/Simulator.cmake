@@ -8,6 +8,14 @@ list(REMOVE_ITEM FB_SIM_SOURCES ${FB_SIM_MAIN})
 file(GLOB FB_SIM_TOYS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sim/toys/*.c)
 list(REMOVE_ITEM FB_SIM_SOURCES ${FB_SIM_TOYS})
 
+# The page of `sim view --html` is a file of its own, built in.
+set(FB_SIM_PAGE ${CMAKE_BINARY_DIR}/sim/page.c)
+add_custom_command(OUTPUT ${FB_SIM_PAGE}
+  COMMAND ${CMAKE_COMMAND} -DFROM=${CMAKE_SOURCE_DIR}/sim/view/page.html -DTO=${FB_SIM_PAGE}
+    -DNAME=fb_sim_page -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
+  DEPENDS ${CMAKE_SOURCE_DIR}/sim/view/page.html ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
+list(APPEND FB_SIM_SOURCES ${FB_SIM_PAGE})
+
 if(FB_SIM_SOURCES)
   add_library(faberio_sim STATIC ${FB_SIM_SOURCES})
   target_link_libraries(faberio_sim PUBLIC faberio_core)

@@ -9,6 +9,7 @@
 #include "sim/flags.h"
 #include "sim/run.h"
 #include "sim/schedule/verbs.h"
+#include "sim/view/view.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
 
@@ -21,6 +22,8 @@ static const char usage[] =
     "                 plays a schedule; --sound: without its planted bug\n"
     "  test DIR|FILE...\n"
     "                 plays a corpus: each has to come to what it expects\n"
+    "  view (FILE | --seed S ...) (--text | --html OUT | --perfetto OUT)\n"
+    "                 pictures of a run\n"
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--fast]\n"
     "                 speed without faults\n"
     "  checks, faults, mutants, limits\n"
@@ -112,7 +115,7 @@ static void crashed(int number)
 
 int fb_sim_main(int argc, char **argv)
 {
-    static const char *const later[] = {"hunt", "shrink", "diff", "step", "view", "record"};
+    static const char *const later[] = {"hunt", "shrink", "diff", "step", "record"};
     if (argc < 2) return refuse("a verb is missing", NULL);
     const char *verb = argv[1];
     if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0) {
@@ -132,6 +135,7 @@ int fb_sim_main(int argc, char **argv)
     if (strcmp(verb, "run") == 0) return run_main(argc, argv);
     if (strcmp(verb, "replay") == 0) return fb_sim_replay_main(argc, argv);
     if (strcmp(verb, "test") == 0) return fb_sim_test_main(argc, argv);
+    if (strcmp(verb, "view") == 0) return fb_sim_view_main(argc, argv);
     if (strcmp(verb, "bench") == 0) return fb_sim_bench_main(argc, argv);
     if (strcmp(verb, "faults") == 0 || strcmp(verb, "checks") == 0 ||
         strcmp(verb, "mutants") == 0 || strcmp(verb, "limits") == 0) {

@@ -8,6 +8,7 @@
 #include "protocol/base/limits.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/schedule.h"
+#include "sim/view/record.h"
 #include "sim/world.h"
 
 #define NONE UINT32_MAX
@@ -135,15 +136,17 @@ static void segments_take(fb_sim_world *world, fb_sim_flow *flow, size_t len)
     }
 }
 
-static void segments_drop(fb_sim_world *world, fb_sim_flow *flow)
+static void segments_drop(fb_sim_world *world, fb_sim_connection *c, uint32_t side)
 {
+    fb_sim_flow *flow = &c->flows[side];
+    if (world->record != NULL) fb_sim_record_dropped(world, end_name(world, c, 1 - side));
     segments_take(world, flow, (size_t)(flow->written - flow->taken));
 }
 
 static void connection_release(fb_sim_world *world, fb_sim_connection *c)
 {
-    segments_drop(world, &c->flows[0]);
-    segments_drop(world, &c->flows[1]);
+    segments_drop(world, c, 0);
+    segments_drop(world, c, 1);
     c->state = FB_SIM_CONNECTION_FREE;
     c->stamp++;
     c->next_free = world->network.connection_free;
@@ -247,7 +250,7 @@ static void flow_end(fb_sim_world *world, fb_sim_connection *c, uint32_t side, f
     flow->end_reason = why;
     flow->end_at_ns = fb_max_u64(at_ns, flow->last_at_ns);
     if (drop) {
-        segments_drop(world, flow);
+        segments_drop(world, c, side);
         flow->paused = false;
     }
     if (!flow->scheduled && !flow->stalled && !flow->paused) delivery_next(world, c, side);
@@ -425,6 +428,9 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
     fb_sim_flow *flow = &c->flows[side];
     if (flow->swallowing || flow->ended || bytes.len == 0) {
         flow->granted -= bytes.len; /* spent, and nothing arrives */
+        if (world->record != NULL) {
+            fb_sim_record_sent(world, end_name(world, c, 1 - side), bytes.len, 0, false);
+        }
         return;
     }
     fb_sim_path *path = flow_path(world, c, side);
@@ -455,6 +461,7 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
     }
     at = fb_max_u64(at + path_delay(world, path, occurrence) + what.delay_ns, flow->last_at_ns);
     flow->last_at_ns = at;
+    bool harmed = len != bytes.len;
     if (len != 0) {
         segment_append(world, flow, fb_span_of(bytes.p, len), at);
         if (one_of(world, path, FB_SIM_STREAM_CORRUPT, occurrence, path->corrupt_of)) {
@@ -464,12 +471,17 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
             uint8_t *sent = (uint8_t *)(segment_of(world, flow->last) + 1);
             sent[bit / 8] ^= (uint8_t)(1u << (bit & 7));
             world->fired[FB_SIM_FAULT_CORRUPT]++;
+            harmed = true;
         }
         if (wants(&what, FB_SIM_MESSAGE_CORRUPT)) {
             uint8_t *sent = (uint8_t *)(segment_of(world, flow->last) + 1);
             sent[len / 2] ^= 1;
+            harmed = true;
         }
         if (!flow->scheduled && !flow->stalled && !flow->paused) delivery_next(world, c, side);
+    }
+    if (world->record != NULL) {
+        fb_sim_record_sent(world, end_name(world, c, 1 - side), bytes.len, len, harmed);
     }
     if (cut) connection_cut(world, c);
 }
@@ -528,7 +540,7 @@ void fb_sim_at_bytes(fb_sim_world *world, uint32_t end, uint32_t stamp)
         flow->stalled = true;
         return;
     }
-    if (receiver->closing) segments_drop(world, flow);
+    if (receiver->closing) segments_drop(world, c, side);
     size_t ready = 0;
     fb_sim_blob at = flow->first;
     while (at != 0 && segment_of(world, at)->at_ns <= world->now_ns) {
@@ -552,6 +564,7 @@ void fb_sim_at_bytes(fb_sim_world *world, uint32_t end, uint32_t stamp)
     }
     const uint8_t *bytes = segments_gather(world, flow, len);
     flow->paused = true; /* RESUME within the step lifts it */
+    if (world->record != NULL) fb_sim_record_arrives(world, end, flow->taken + len);
     fb_sim_step(
         world, receiver->node,
         (fb_event){
@@ -634,7 +647,7 @@ void fb_sim_at_closed(fb_sim_world *world, uint32_t end, uint32_t stamp)
     uint32_t node = e->node;
     e->open = false;
     /* What is still on its way to this end goes nowhere. */
-    segments_drop(world, in);
+    segments_drop(world, c, 1 - side);
     if (!e->closing) {
         flow_end(world, c, side, FB_ERR_LINK_CLOSED, world->now_ns, true);
     }
@@ -757,7 +770,7 @@ void fb_sim_at_carrier(fb_sim_world *world, uint32_t end, uint32_t stamp)
 }
 
 static void frame_launch(fb_sim_world *world, uint32_t node, uint32_t end, uint32_t stamp,
-                         fb_sim_blob bytes, uint64_t at_ns)
+                         fb_sim_blob bytes, uint64_t at_ns, uint64_t message)
 {
     fb_sim_network *net = &world->network;
     if (net->frame_free == NONE) {
@@ -768,6 +781,7 @@ static void frame_launch(fb_sim_world *world, uint32_t node, uint32_t end, uint3
     net->frame_free = net->frames[place].next_free;
     fb_sim_blob_hold(&world->blobs, bytes);
     net->frames[place] = (fb_sim_frame){.bytes = bytes, .end = end, .stamp = stamp};
+    if (world->record != NULL) fb_sim_record_frame_launched(world, message, place);
     fb_sim_schedule(world, at_ns, node, FB_SIM_AT_FRAME, place, 0);
 }
 
@@ -778,6 +792,7 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
     uint64_t occurrence = path->sends++;
     uint32_t end = end_name(world, c, 1 - side);
     uint32_t to = c->ends[1 - side].node;
+    uint64_t message = world->record != NULL ? fb_sim_record_frame_sent(world, end, frame.len) : 0;
     if (path->blocked || !c->ends[1 - side].open) return;
     if (wants(&what, FB_SIM_MESSAGE_DROP)) return;
     if (one_of(world, path, FB_SIM_STREAM_LOSS, occurrence, path->loss_of)) {
@@ -788,6 +803,7 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
     memcpy(fb_sim_blob_writable(&world->blobs, bytes), frame.p, frame.len);
     if (wants(&what, FB_SIM_MESSAGE_CORRUPT) && frame.len != 0) {
         fb_sim_blob_writable(&world->blobs, bytes)[frame.len / 2] ^= 1;
+        if (world->record != NULL) fb_sim_record_harmed(world, message);
     }
     uint32_t copies = wants(&what, FB_SIM_MESSAGE_DUP) ? 2 : 1;
     if (one_of(world, path, FB_SIM_STREAM_DUP, occurrence, path->dup_of)) {
@@ -802,12 +818,12 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
                                 key + (UINT64_C(1) << 56), path->reorder_ns);
             world->fired[FB_SIM_FAULT_REORDER]++;
         }
-        frame_launch(world, to, end, c->stamp, bytes, at);
+        frame_launch(world, to, end, c->stamp, bytes, at, message);
     }
     fb_sim_network *net = &world->network;
     if (net->recorded_frame != 0 &&
         one_of(world, path, FB_SIM_STREAM_REPLAY, occurrence, path->stale_of)) {
-        frame_launch(world, to, end, c->stamp, net->recorded_frame, world->now_ns + 1000000);
+        frame_launch(world, to, end, c->stamp, net->recorded_frame, world->now_ns + 1000000, 0);
         world->fired[FB_SIM_FAULT_STALE_SESSION]++;
     }
     if ((occurrence & 63) == 0) {
@@ -851,7 +867,9 @@ void fb_sim_at_frame(fb_sim_world *world, uint32_t place)
     const fb_sim_connection *c = connection_of(world, frame.end);
     const fb_sim_end *e = &c->ends[frame.end & 1];
     fb_span bytes = fb_sim_blob_bytes(&world->blobs, frame.bytes);
-    if (c->stamp == frame.stamp && e->open && !e->closing) {
+    bool arrives = c->stamp == frame.stamp && e->open && !e->closing;
+    if (world->record != NULL) fb_sim_record_frame_arrives(world, place, !arrives);
+    if (arrives) {
         fb_sim_step(world, e->node,
                     (fb_event){.kind = FB_EV_CARRIER_FRAME,
                                .len = (uint32_t)bytes.len,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run as text: one line for each thing that happened, a column for each node. */
+/* What the parts of the simulator have to tell: each tale becomes a note (view/note.h), is printed
+ * as a line with a column for each node, and kept by the record of the run, whichever there is. */
 #ifndef FB_SIM_TIMELINE_H
 #define FB_SIM_TIMELINE_H
 
@@ -11,12 +12,11 @@
 typedef struct fb_sim_world fb_sim_world;
 
 void fb_sim_timeline_init(fb_sim_world *world, fb_arena *arena);
-/* A line of its own: glyph in the node's column, text at the right. */
-void fb_sim_timeline_note(fb_sim_world *world, uint32_t node, const char *glyph, const char *format,
-                          ...);
+
 void fb_sim_timeline_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact);
 void fb_sim_timeline_weather(fb_sim_world *world, const fb_sim_window *window);
 void fb_sim_timeline_phase(fb_sim_world *world);
+void fb_sim_timeline_crash(fb_sim_world *world, uint32_t node);
 void fb_sim_timeline_request(fb_sim_world *world, uint32_t node, const fb_sim_client *client);
 void fb_sim_timeline_reply(fb_sim_world *world, uint32_t node, const fb_sim_client *client,
                            const fb_effect *reply);

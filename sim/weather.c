@@ -514,7 +514,7 @@ void fb_sim_weather_crash(fb_sim_world *world, uint32_t node)
         world->fired[FB_SIM_FAULT_RESTART_SAME_TICK]++;
     }
     world->fired[FB_SIM_FAULT_CRASH]++;
-    if (world->timeline != NULL) fb_sim_timeline_note(world, node, "x", "the process ends");
+    if (world->timeline != NULL) fb_sim_timeline_crash(world, node);
     fb_sim_crash(world, node, after);
 }
 

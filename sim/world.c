@@ -12,6 +12,7 @@
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
+#include "sim/view/record.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
 
@@ -146,12 +147,14 @@ void fb_sim_schedule(fb_sim_world *world, uint64_t at_ns, uint32_t node, fb_sim_
 {
     /* What is late already happens now. */
     at_ns = fb_max_u64(at_ns, world->now_ns);
+    if (world->record != NULL) fb_sim_record_scheduled(world);
     fb_sim_queue_push(&world->queue, at_ns, node + 1, kind, ref, stamp);
 }
 
 void fb_sim_schedule_world(fb_sim_world *world, uint64_t at_ns, fb_sim_kind kind, uint32_t ref,
                            uint32_t stamp)
 {
+    if (world->record != NULL) fb_sim_record_scheduled(world);
     fb_sim_queue_push(&world->queue, at_ns, 0, kind, ref, stamp);
 }
 
@@ -225,13 +228,26 @@ static void tick_schedule(fb_sim_world *world, uint32_t index)
     } else if (deadline != FB_NEVER) {
         at = fb_sim_clock_when(&node->clock, world->now_ns, deadline);
     }
-    if (at != node->tick_at_ns) fb_sim_tick_set(world, index, at);
+    if (at == node->tick_at_ns) return;
+    fb_sim_tick_set(world, index, at);
+    if (world->record != NULL) fb_sim_record_tick_set(world, index);
 }
 
-void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
+/* What nobody may read before it is written: of the caller's arena, of the scratch, of the stack.
+ */
+static void poison(fb_sim_world *world)
+{
+    uint8_t below[16384];
+    uint8_t *volatile stack = below;
+    memset(stack, world->config.poison, sizeof below);
+    memset(world->effects.memory, world->config.poison, world->effects.capacity);
+    memset(world->provider_scratch, world->config.poison, FB_SIM_PROVIDER_TEXT_MAX);
+}
+
+static void step(fb_sim_world *world, uint32_t index, fb_event event)
 {
     fb_sim_node *node = &world->nodes[index];
-    if (node->core == NULL || world->stop) return;
+    if (world->config.poison != 0) poison(world);
     event.mono_ns = fb_sim_clock_mono(&node->clock, world->now_ns);
     event.wall_us = fb_sim_clock_wall(&node->clock, world->now_ns);
     FB_ASSERT(event.mono_ns >= node->last_mono_ns);
@@ -248,6 +264,7 @@ void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
     bool look = !world->config.fast || world->steps % FAST_EVERY == 0;
     fb_hash128 digest = look ? fb_node_digest(node->core) : (fb_hash128){0, 0};
     fb_sim_trace_step(&world->trace, index, &event, effects, digest);
+    if (world->record != NULL) fb_sim_record_step(world, index, &event, effects, digest);
     if (effects->used > effects->capacity) {
         fb_sim_violated(world, FB_SIM_SAFETY, "bounded-memory", "%s: effects beyond the arena",
                         fb_sim_name(index));
@@ -267,8 +284,7 @@ void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
         if (world->player != NULL && fx->kind < FB_FX_OBSERVE &&
             fb_sim_player_crashes(world, index, fx->kind, &down_ns)) {
             world->fired[FB_SIM_FAULT_CRASH]++;
-            if (world->timeline != NULL)
-                fb_sim_timeline_note(world, index, "x", "the process ends");
+            if (world->timeline != NULL) fb_sim_timeline_crash(world, index);
             fb_sim_crash(world, index, down_ns);
             return;
         }
@@ -285,6 +301,18 @@ void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
     world->accepting += accepts;
     world->applying += applies;
     if (node->core != NULL && node->boots == boots) tick_schedule(world, index);
+}
+
+void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
+{
+    if (world->nodes[index].core == NULL || world->stop) return;
+    if (world->record == NULL) {
+        step(world, index, event);
+        return;
+    }
+    fb_sim_context before = fb_sim_record_enter(world);
+    step(world, index, event);
+    fb_sim_record_leave(world, index, before);
 }
 
 uint64_t fb_sim_request(fb_sim_world *world, uint32_t node, fb_verb verb, uint64_t principal,
@@ -401,10 +429,12 @@ bool fb_sim_world_next(fb_sim_world *world)
     if (world->stop) return false;
     uint32_t ticks_next = world->tick_leaves == 1 ? 0 : world->tick_tree[1];
     if (tick_is_first(world, ticks_next)) {
+        if (world->record != NULL) fb_sim_record_ticks(world, ticks_next);
         tick(world, ticks_next);
         return !world->stop;
     }
     if (!fb_sim_queue_pop(&world->queue, &entry)) return false;
+    if (world->record != NULL) fb_sim_record_popped(world, &entry);
     FB_ASSERT(entry.time_ns >= world->now_ns);
     world->now_ns = entry.time_ns;
     uint32_t place = fb_sim_entry_node(&entry);

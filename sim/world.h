@@ -74,6 +74,8 @@ struct fb_sim_config {
     bool checks;
     bool reference; /* records are held against the reference model: not those of a toy node */
     bool timeline;
+    bool viewed;    /* a record (view/record.h) is attached before the start */
+    uint8_t poison; /* fills memory that nobody may read before it is written; 0: not filled */
     bool verbose;
     bool quiet;    /* nothing on standard error */
     uint64_t only; /* faults that are on in every round, as a bit set; 0: the swarm draws */
@@ -98,6 +100,7 @@ struct fb_sim_weather;
 struct fb_sim_director;
 struct fb_sim_workload;
 struct fb_sim_timeline;
+struct fb_sim_record;
 
 struct fb_sim_world {
     fb_sim_config config;
@@ -146,6 +149,7 @@ struct fb_sim_world {
     struct fb_sim_bench *bench;       /* NULL but in a benchmark */
     struct fb_sim_player *player;     /* NULL: the swarm draws */
     struct fb_sim_recorder *recorder; /* NULL: nobody writes the run down */
+    struct fb_sim_record *record;     /* of what happens, for views; NULL but when asked for */
 
     fb_arena arena; /* of everything above */
     void *memory;

@@ -36,6 +36,15 @@ if(TARGET faberio-sim-mutants)
   set_tests_properties(mutants_smoke PROPERTIES LABELS mutants TIMEOUT 240)
 endif()
 
+# Schedules: the corpus comes to what it expects; failing runs shrink.
+if(TARGET faberio-sim-mutants)
+  add_test(NAME scenarios COMMAND faberio-sim test ${CMAKE_SOURCE_DIR}/tests/scenarios)
+  set_tests_properties(scenarios PROPERTIES LABELS scenarios TIMEOUT 240)
+  add_test(NAME shrink_smoke COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/shrink.py
+    --smoke --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(shrink_smoke PROPERTIES LABELS mutants TIMEOUT 240)
+endif()
+
 # Benchmarks are programs to run, not tests: ./dev bench.
 file(GLOB FB_BENCHES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/bench_*.c)
 foreach(source ${FB_BENCHES})

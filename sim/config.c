@@ -14,6 +14,7 @@ fb_sim_config fb_sim_config_default(void)
         .nodes = 5,
         .events = 200000,
         .duration_ns = FB_NEVER,
+        .stop_at_step = UINT64_MAX,
         .faults = true,
         .checks = true,
         .reference = true,

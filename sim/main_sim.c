@@ -9,6 +9,7 @@
 #include "sim/flags.h"
 #include "sim/run.h"
 #include "sim/schedule/verbs.h"
+#include "sim/shrink/shrink.h"
 #include "sim/view/view.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
@@ -22,6 +23,8 @@ static const char usage[] =
     "                 plays a schedule; --sound: without its planted bug\n"
     "  test DIR|FILE...\n"
     "                 plays a corpus: each has to come to what it expects\n"
+    "  shrink FILE -o OUT [--for T]\n"
+    "                 a schedule that fails, as small as it gets: at most 10 minutes\n"
     "  view (FILE | --seed S ...) (--text | --html OUT | --perfetto OUT)\n"
     "                 pictures of a run\n"
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--fast]\n"
@@ -115,7 +118,7 @@ static void crashed(int number)
 
 int fb_sim_main(int argc, char **argv)
 {
-    static const char *const later[] = {"hunt", "shrink", "diff", "step", "record"};
+    static const char *const later[] = {"hunt", "diff", "step", "record"};
     if (argc < 2) return refuse("a verb is missing", NULL);
     const char *verb = argv[1];
     if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0) {
@@ -134,6 +137,7 @@ int fb_sim_main(int argc, char **argv)
 #endif
     if (strcmp(verb, "run") == 0) return run_main(argc, argv);
     if (strcmp(verb, "replay") == 0) return fb_sim_replay_main(argc, argv);
+    if (strcmp(verb, "shrink") == 0) return fb_sim_shrink_main(argc, argv);
     if (strcmp(verb, "test") == 0) return fb_sim_test_main(argc, argv);
     if (strcmp(verb, "view") == 0) return fb_sim_view_main(argc, argv);
     if (strcmp(verb, "bench") == 0) return fb_sim_bench_main(argc, argv);

@@ -15,6 +15,13 @@ uint64_t fb_sim_processor_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+uint64_t fb_sim_real_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 const char *fb_sim_result_name(fb_sim_result result)
 {
     static const char *const names[] = {"pass",           "safety",   "liveness", "crash",
@@ -38,8 +45,9 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
     fb_sim_fail_set((fb_sim_current){config->seed_text, &world->steps});
     uint64_t began = fb_sim_processor_ns();
     fb_sim_director_start(world);
-    while (fb_sim_world_next(world)) {
+    while (world->steps < config->stop_at_step && fb_sim_world_next(world)) {
     }
+    out->stopped = !world->stop;
     if (world->recorder != NULL) out->recorded = fb_sim_recorder_end(world);
     if (world->player != NULL) {
         out->unreached = fb_sim_player_unreached(world, &out->unreached_first);

@@ -18,6 +18,10 @@ typedef struct fb_sim_verdict {
     /* Of a schedule that was played: lines that did not do what they say, the first of them. */
     uint32_t unreached;
     uint32_t unreached_first;
+    bool stopped; /* at its limit of steps, before its end */
+    /* What the last events before the end were, without times, numbers and ids: failures of one
+     * cause tend to share it. */
+    uint64_t skeleton;
     bool recorded;        /* config.record is whole */
     const char *schedule; /* file that this run is in, named in the closing line; or NULL */
 } fb_sim_verdict;
@@ -37,5 +41,7 @@ void fb_sim_print_verdict(const fb_sim_config *config, const fb_sim_verdict *ver
 /* Nanoseconds of processor time that this process used: for rates only, and fair on a busy machine.
  */
 uint64_t fb_sim_processor_ns(void);
+/* Time as it passes outside, for deadlines of many runs: never within one. */
+uint64_t fb_sim_real_ns(void);
 
 #endif

@@ -66,9 +66,10 @@ struct fb_sim_config {
     fb_seed seed;
     char seed_text[44];
     uint32_t nodes;
-    uint32_t degree;      /* neighbours that each node dials and is dialled by; 0: all */
-    uint64_t events;      /* steps after which the last round is healed */
-    uint64_t duration_ns; /* or simulated time; FB_NEVER: steps alone */
+    uint32_t degree;       /* neighbours that each node dials and is dialled by; 0: all */
+    uint64_t events;       /* steps after which the last round is healed */
+    uint64_t duration_ns;  /* or simulated time; FB_NEVER: steps alone */
+    uint64_t stop_at_step; /* the run is not let go on after so many */
     bool faults;
     bool fast; /* digests and checks only every 2^16 steps */
     bool checks;

@@ -206,6 +206,27 @@ void fb_sim_op_normalise(fb_sim_op *op)
     }
 }
 
+static bool line_before(const fb_sim_line *a, const fb_sim_line *b)
+{
+    bool a_timed = a->kind <= FB_SIM_LINE_WINDOW, b_timed = b->kind <= FB_SIM_LINE_WINDOW;
+    if (a->round != b->round) return a->round < b->round;
+    if (a_timed != b_timed) return a_timed;
+    return a_timed && a->at_ns < b->at_ns;
+}
+
+void fb_sim_plan_sort(fb_sim_plan *plan)
+{
+    /* Nearly in order as a rule. */
+    for (uint32_t i = 1; i < plan->line_count; i++) {
+        fb_sim_line line = plan->lines[i];
+        uint32_t at = i;
+        for (; at > 0 && line_before(&line, &plan->lines[at - 1]); at--) {
+            plan->lines[at] = plan->lines[at - 1];
+        }
+        plan->lines[at] = line;
+    }
+}
+
 void fb_sim_window_normalise(const fb_sim_plan *plan, fb_sim_line *line)
 {
     const fb_sim_shape *shape = fb_sim_shape_of(line->fault);
@@ -307,11 +328,30 @@ fb_sim_plan_round *fb_sim_plan_round_add(fb_sim_plan *schedule)
     return round;
 }
 
+/* Few keys in wide tables touch a page of memory each, and a minimal schedule does little else. The
+ * size of a table changes nothing that a run does. */
+#define SMALL_LINES 256u
+#define SMALL_ITEMS 16384u
+#define SMALL_NS    UINT64_C(300000000000)
+
+static bool is_small(const fb_sim_plan *plan)
+{
+    uint64_t length = plan->setup_ns;
+    for (uint32_t i = 0; i < plan->round_count && length <= SMALL_NS; i++) {
+        length += plan->rounds[i].length_ns + plan->settle_ns;
+    }
+    return plan->nodes <= 8 && plan->line_count <= SMALL_LINES && length <= SMALL_NS;
+}
+
 void fb_sim_plan_config(const fb_sim_plan *schedule, fb_sim_config *out)
 {
     *out = fb_sim_config_default();
     fb_sim_parse_seed(schedule->seed_text, out);
     fb_sim_config_nodes(out, schedule->nodes);
+    if (is_small(schedule)) {
+        out->store_items = SMALL_ITEMS;
+        out->blob_buckets = SMALL_ITEMS;
+    }
     for (uint32_t i = 0; i < schedule->setting_count; i++) {
         setting_put(out, &fb_sim_setting_rows[schedule->settings[i].row],
                     schedule->settings[i].value);

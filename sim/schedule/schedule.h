@@ -120,6 +120,9 @@ typedef struct fb_sim_plan_error {
 void fb_sim_op_normalise(fb_sim_op *op);
 /* The same of a window and its fault. */
 void fb_sim_window_normalise(const fb_sim_plan *plan, fb_sim_line *line);
+/* Lines of each round in the order of time, what has none at the end; equals stay in theirs. What
+ * the run does stays the same. */
+void fb_sim_plan_sort(fb_sim_plan *plan);
 /* Wherever they stand in their texts. */
 bool fb_sim_line_equal(const fb_sim_line *a, const fb_sim_line *b);
 

@@ -106,7 +106,9 @@
       REFUSED)                                                                                     \
     X(110, INVITE, "invite", "the invite is unknown, used up or expired", REFUSED)                 \
     X(111, NOT_MEMBER, "not_member", "the node is no approved member of the space", REFUSED)       \
-    X(112, NOT_ASKED, "not_asked", "the node has not asked to join", STATE)
+    X(112, NOT_ASKED, "not_asked", "the node has not asked to join", STATE)                        \
+    X(113, BATCH_LIVES, "batch_lives",                                                             \
+      "the signer has begun more lives than are kept of one node", REFUSED)
 
 typedef enum fb_error {
 #define FB_ERROR_ROW(code, name, label, text, class) FB_ERR_##name = code,

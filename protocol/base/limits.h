@@ -47,6 +47,7 @@
 #define FB_COLLECTION_NAME_BYTES_MAX  200u
 #define FB_BATCH_CHANGES_MAX          64u
 #define FB_BATCH_BYTES_MAX            61440u
+#define FB_LIVES_IN_AREA_MAX          32u /* heads of one node in one area */
 #define FB_SPACE_NAME_BYTES_MAX       200u
 #define FB_APPLICATION_NAME_BYTES_MAX 200u
 

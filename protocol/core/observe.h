@@ -51,7 +51,9 @@ typedef enum fb_fact {
     X(CHANGES_APPLIED, "changes_applied")                                                          \
     X(BATCHES_REFUSED, "batches_refused")                                                          \
     X(BATCHES_PARKED, "batches_parked")                                                            \
-    X(REQUESTS_REFUSED, "requests_refused")
+    X(REQUESTS_REFUSED, "requests_refused")                                                        \
+    X(CLAIMS_DROPPED, "claims_dropped")                                                            \
+    X(LIVES_REFUSED, "lives_refused")
 
 typedef enum fb_counter {
 #define FB_COUNTER_ROW(name, label) FB_COUNTER_##name,

@@ -384,6 +384,8 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     *status = fb_batch_decode(bytes, &batch, db->changes);
     if (*status != FB_OK) return false;
     fetch->signer = fb_node_id(node->options.provider, batch.author);
+    fetch->incarnation = batch.incarnation;
+    fetch->number = batch.number;
     fb_batch_hash(batch.header, fetch->hash);
     judged j;
     judged_of(node, &batch, fetch, &j);
@@ -459,17 +461,21 @@ static void observe_applied(fb_node *node, const judged *j, uint64_t link)
     fb_observe(node, FB_FACT_BATCH, fb_w_building(node), j->batch->number, fb_writer_span(&w));
 }
 
+/* The head that a batch takes up whole, FB_NONE. */
+static uint32_t taken_up(const fb_node *node, const judged *j)
+{
+    const fb_batch *b = j->batch;
+    if (b->number != 1 || !b->has_previous) return FB_NONE;
+    uint32_t before = fb_vector_find(node, j->area, j->signer, b->previous_incarnation);
+    bool whole = before != FB_NONE && fb_vector_get(node, before)->batch == b->previous_number;
+    return whole ? before : FB_NONE;
+}
+
 /* The vector entry after the batch; the life before is closed when this one takes it up whole. */
 static void advance_vector(fb_node *node, const judged *j)
 {
     const fb_batch *b = j->batch;
-    uint32_t before = FB_NONE;
-    if (b->number == 1 && b->has_previous) {
-        before = fb_vector_find(node, j->area, j->signer, b->previous_incarnation);
-        if (before != FB_NONE && fb_vector_get(node, before)->batch != b->previous_number) {
-            before = FB_NONE;
-        }
-    }
+    uint32_t before = taken_up(node, j);
     uint32_t entry = fb_vector_find(node, j->area, j->signer, b->incarnation);
     if (entry == FB_NONE) {
         entry = fb_vector_add(node, j->area, j->signer, b->incarnation);
@@ -526,7 +532,7 @@ static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_spa
         /* Verified, of this node's own, and not in its store: it was rolled back or copied. */
         fb_observe(node, FB_FACT_CLONE, fetch->link_number, b->incarnation, (fb_span){NULL, 0});
     }
-    fb_wanted_satisfy(node, j->area, j->signer, b->incarnation, b->number);
+    fb_wanted_satisfy(node, j->area, j->signer, b->incarnation, b->number, true);
     fb_onward_applied(node, j->area, conflict);
     if (!j->own_area) return;
     fold(node, j, bytes);
@@ -543,8 +549,11 @@ static fb_status execute(fb_node *node, fb_op *op, judged *j, fb_span bytes, siz
     fb_status status = judge(node, j);
     if (j->again) return FB_ERR_AGAIN;
     FB_TRY(status);
+    if (fb_vector_find(node, j->area, j->signer, j->batch->incarnation) == FB_NONE) {
+        bool closes = taken_up(node, j) != FB_NONE;
+        FB_TRY(fb_vector_admits(node, j->area, j->signer, closes));
+    }
     FB_TRY(stage_all(node, op, c, j));
-    if (!fb_vector_room(node, 1)) return FB_ERR_LIMIT;
     size_t need, need_entries, frame_entries;
     fb_stage_size(node, &need, &need_entries);
     need += frame_room(node, j, bytes.len, &frame_entries);

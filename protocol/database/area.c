@@ -53,12 +53,14 @@ void fb_areas_layout(fb_node *node, fb_arena *arena)
     fb_area *areas = fb_arena_take(arena, sizes->areas, sizeof *areas);
     uint32_t *heads = fb_arena_take(arena, buckets, sizeof *heads);
     uint32_t *chain = fb_arena_take(arena, sizes->areas, sizeof *chain);
+    uint32_t *named = fb_arena_take(arena, sizes->links, sizeof *named);
     fb_space_areas *spaces = fb_arena_take(arena, sizes->spaces, sizeof *spaces);
     fb_digest_register(node, FB_DIGEST_AREA, &digest_kind);
     if (db == NULL) return;
     db->areas = areas;
     db->area_buckets = heads;
     db->area_chain = chain;
+    db->named = named;
     db->area_mask = buckets - 1;
     db->spaces = spaces;
 }
@@ -69,6 +71,7 @@ void fb_areas_reset(fb_node *node)
     const fb_sizes *sizes = &node->options.sizes;
     memset(db->area_buckets, 0, (db->area_mask + (size_t)1) * sizeof *db->area_buckets);
     memset(db->spaces, 0, sizes->spaces * sizeof *db->spaces);
+    memset(db->named, 0, sizes->links * sizeof *db->named);
     db->area_free = db->area_count = db->local = 0;
     for (uint32_t i = sizes->areas; i-- > 0;) {
         fb_area *area = &db->areas[i];
@@ -126,6 +129,12 @@ static uint32_t add(fb_node *node, uint32_t space, fb_area_kind kind, fb_span na
     return index;
 }
 
+static void forget_namer(fb_node *node, fb_area *area)
+{
+    if (area->namer != 0) node->database->named[area->namer - 1]--;
+    area->namer = 0;
+}
+
 static void drop(fb_node *node, uint32_t index)
 {
     struct fb_database *db = node->database;
@@ -139,6 +148,7 @@ static void drop(fb_node *node, uint32_t index)
     fb_timer_clear(node, &area->onward);
     fb_timer_clear(node, &area->wanted);
     fb_timer_clear(node, &area->conflict);
+    forget_namer(node, area);
     area->used = false;
     area->next = db->area_free;
     db->area_free = index + 1;
@@ -155,6 +165,37 @@ uint32_t fb_area_open(fb_node *node, uint32_t space, fb_area_kind kind, fb_span 
     index = add(node, space, kind, name, id);
     if (index != FB_NONE) fb_area_get(node, index)->local = ++node->database->local;
     return index;
+}
+
+uint32_t fb_area_named(fb_node *node, uint32_t space, fb_area_kind kind, fb_span name, fb_id id,
+                       uint32_t link)
+{
+    uint32_t *named = &node->database->named[link];
+    bool fresh = fb_area_find(node, id) == FB_NONE;
+    uint32_t most = (node->options.sizes.areas + 1) / 2;
+    if (fresh && *named >= most) return FB_NONE;
+    uint32_t index = fb_area_open(node, space, kind, name);
+    if (fresh && index != FB_NONE) {
+        fb_area_get(node, index)->namer = link + 1;
+        ++*named;
+    }
+    return index;
+}
+
+void fb_area_stored(fb_node *node, uint32_t index)
+{
+    fb_area *area = fb_area_get(node, index);
+    area->stored = true;
+    forget_namer(node, area);
+    fb_area_touch(node, index);
+}
+
+void fb_areas_link_down(fb_node *node, uint32_t link)
+{
+    for (uint32_t i = 0; i < node->options.sizes.areas && node->database->named[link] > 0; i++) {
+        fb_area *area = fb_area_get(node, i);
+        if (area->used && area->namer == link + 1) forget_namer(node, area);
+    }
 }
 
 void fb_area_pin(fb_node *node, uint32_t area)
@@ -262,7 +303,6 @@ fb_status fb_database_open_space(fb_node *node, uint32_t space)
     uint8_t key[FB_AREA_KEY_BYTES], value[FB_AREA_VALUE_BYTES_MAX];
     size_t len = fb_area_value(node, index, value);
     fb_put(node, fb_key_area(key, area->local), fb_span_of(value, len));
-    area->stored = true;
-    fb_area_touch(node, index);
+    fb_area_stored(node, index);
     return FB_OK;
 }

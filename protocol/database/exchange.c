@@ -354,8 +354,8 @@ static fb_status on_offer(fb_node *node, uint32_t link, fb_reader *r)
     if (!fb_id_equal(id, fb_area_id(fb_space_id(node, space), (fb_area_kind)kind, name))) {
         return FB_ERR_LINK_RECORD;
     }
-    uint32_t area = fb_area_open(node, space, (fb_area_kind)kind, name);
-    if (area == FB_NONE) return FB_OK; /* no place for another area: `status` shows it */
+    uint32_t area = fb_area_named(node, space, (fb_area_kind)kind, name, id, link);
+    if (area == FB_NONE) return FB_OK; /* the next comparison says it again */
     fb_area_pin(node, area);
     uint8_t unsure[(FRAME_BYTES / OFFER_ENTRY_BYTES) * LOOKUP_BYTES];
     fb_writer w = fb_writer_of(unsure, sizeof unsure);
@@ -417,7 +417,9 @@ static void down(fb_node *node, uint32_t link, fb_error why)
 {
     (void)why;
     clear(node, link);
-    fb_fetch_link_down(node, link);
+    fb_wanted_link_down(node, link);
+    fb_areas_link_down(node, link);
+    fb_fetch_go_all(node, fb_link_at(node, link)->space);
 }
 
 static const fb_channel channel = {

@@ -10,6 +10,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_vectors_layout(node, arena);
     fb_stage_layout(node, arena);
     fb_builders_layout(node, arena);
+    fb_wanted_layout(node, arena);
     fb_fetch_layout(node, arena);
     fb_serve_layout(node, arena);
     fb_vector_exchange_layout(node, arena);
@@ -26,6 +27,7 @@ static void reset(fb_node *node)
     fb_vectors_reset(node);
     fb_stage_clear(node);
     fb_builders_reset(node);
+    fb_wanted_reset(node);
     fb_fetch_reset(node);
     fb_serve_reset(node);
     fb_vector_exchange_reset(node);

@@ -298,7 +298,7 @@ static void commit_area(fb_node *node, const fb_staged_area *staged)
         uint8_t key[FB_AREA_KEY_BYTES], value[FB_AREA_VALUE_BYTES_MAX];
         size_t len = fb_area_value(node, staged->area, value);
         fb_put(node, fb_key_area(key, area->local), fb_span_of(value, len));
-        area->stored = true;
+        fb_area_stored(node, staged->area);
     }
     area->root_node = staged->node;
     area->root_info = staged->info;

@@ -83,8 +83,9 @@ typedef struct fb_area {
     bool changed; /* in the write set being built */
     uint32_t space;
     uint32_t local;
-    uint32_t next; /* of the space, in the order of ids, plus one; or free list */
-    uint32_t pins; /* operations, calls and wanted entries that name it */
+    uint32_t next;  /* of the space, in the order of ids, plus one; or free list */
+    uint32_t pins;  /* operations, calls and claims that name it */
+    uint32_t namer; /* link that named it first, plus one, while nothing of it is stored */
     fb_id id;
     uint8_t name[FB_COLLECTION_NAME_BYTES_MAX];
 
@@ -104,7 +105,6 @@ typedef struct fb_area {
     uint64_t applied_ns; /* the last received batch, and its write set */
     uint64_t applied_w;
     uint64_t announcements; /* made onward in this life */
-    uint64_t back_off_ns;   /* of the next try to fetch */
     fb_timer onward;
     fb_timer wanted;
     fb_timer conflict;
@@ -133,7 +133,7 @@ typedef struct fb_builder {
     uint8_t leaves[FB_BATCH_CHANGES_MAX * 32];
 } fb_builder;
 
-/* Something that a peer has and we lack. */
+/* A claim: something that a peer said to have and we lack. */
 typedef struct fb_wanted {
     bool used;
     bool stored;
@@ -142,10 +142,14 @@ typedef struct fb_wanted {
     uint32_t next; /* of the area, plus one; or free list */
     fb_id node;
     uint64_t incarnation;
-    uint64_t batch; /* up to this one */
-    uint32_t link;  /* who said that it has it, FB_NONE when nobody does now */
-    uint32_t avoid; /* who was asked last and gave nothing */
-    uint32_t fetch; /* the call that asks for it, plus one */
+    uint64_t batch;             /* up to this one */
+    uint64_t later_incarnation; /* said while a call asks for the above; 0: nothing */
+    uint64_t later_batch;
+    uint32_t link;        /* who claims it, FB_NONE: nobody who is linked now */
+    uint32_t avoid;       /* then: who was asked last and gave nothing */
+    uint32_t fetch;       /* the call that asks for it, plus one */
+    uint64_t back_off_ns; /* the last pause, 0 before one */
+    uint64_t again_ns;    /* not asked for before */
     fb_digest_cell cell;
 } fb_wanted;
 
@@ -155,8 +159,12 @@ typedef struct fb_fetch {
     bool ended;  /* the call is gone; an operation may still run */
     bool inside; /* within the callback of the call */
     bool busy;   /* an operation applies a batch of the piece */
+    bool heard;  /* a batch came, whatever became of it */
     bool progress;
     bool refused; /* a batch was refused */
+    uint32_t node_count;
+    fb_id nodes[FB_FETCH_RANGES_MAX]; /* that it still asks for */
+    uint64_t heard_ns;                /* when the last batch came, or it began */
     uint32_t area;
     uint32_t link;
     uint32_t call;
@@ -169,6 +177,7 @@ typedef struct fb_fetch {
     /* Of the batch at piece_at, while it is applied. */
     uint32_t tries;
     fb_id signer;
+    uint64_t incarnation, number;
     uint8_t hash[32];
 } fb_fetch;
 
@@ -302,6 +311,10 @@ struct fb_database {
 
     fb_wanted *wanted;
     uint32_t wanted_free;
+    uint32_t *claims; /* by link, and of nobody: how many */
+    uint32_t claim_share, claim_slack, claim_slack_used;
+    uint32_t *named;   /* by link: areas that it named and nothing is stored of */
+    bool fetch_hungry; /* a call found no place */
     fb_fetch *fetches;
     uint32_t fetch_count;
     fb_serve *serves;
@@ -350,6 +363,13 @@ size_t fb_area_value(const fb_node *node, uint32_t area, uint8_t out[FB_AREA_VAL
 /* The space's own area, FB_NONE when it has none. */
 uint32_t fb_area_own(const fb_node *node, uint32_t space);
 void fb_area_touch(fb_node *node, uint32_t area);
+/* As fb_area_open, for an area that the peer of a link names: one that is not stored here counts
+ * against what that link may name. FB_NONE: no place, or over its share. */
+uint32_t fb_area_named(fb_node *node, uint32_t space, fb_area_kind kind, fb_span name, fb_id id,
+                       uint32_t link);
+/* It has its key in the set being built. */
+void fb_area_stored(fb_node *node, uint32_t area);
+void fb_areas_link_down(fb_node *node, uint32_t link);
 
 static inline fb_area *fb_area_get(const fb_node *node, uint32_t area)
 {
@@ -365,6 +385,10 @@ uint32_t fb_vector_find(const fb_node *node, uint32_t area, fb_id peer, uint64_t
 bool fb_vector_knows(const fb_node *node, uint32_t area, fb_id peer);
 uint32_t fb_vector_add(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation);
 bool fb_vector_room(const fb_node *node, uint32_t count);
+/* May a received batch begin a life of this node? Whoever signs many first batches has half of the
+ * table at most, and FB_LIVES_IN_AREA_MAX of an area: FB_ERR_BATCH_LIVES, or FB_ERR_LIMIT when the
+ * table is full. closes: it takes up a head. */
+fb_status fb_vector_admits(const fb_node *node, uint32_t area, fb_id peer, bool closes);
 void fb_vector_remove(fb_node *node, uint32_t entry);
 /* Puts the entry as it stands now and notes it for when that is durable. */
 void fb_vector_put(fb_node *node, uint32_t entry);
@@ -470,21 +494,37 @@ void fb_watch_flush(fb_node *node);
 void fb_area_list_layout(fb_node *node);
 
 /* fetch.c, apply.c, serve.c, exchange.c, onward.c */
-void fb_fetch_layout(fb_node *node, fb_arena *arena);
-void fb_fetch_reset(fb_node *node);
-/* A peer has this; true when it is lacking here and is wanted now. */
+void fb_wanted_layout(fb_node *node, fb_arena *arena);
+void fb_wanted_reset(fb_node *node);
+/* A peer claims this; true when it is lacking here and is wanted now. */
 bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint64_t batch,
              uint32_t link);
+/* Puts the claim into the set being built, if there is room. */
+void fb_wanted_store(fb_node *node, uint32_t area, fb_id peer, uint32_t link);
+void fb_wanted_touch(fb_node *node, uint32_t wanted);
+/* What was said while the call ran is the claim now. */
+void fb_wanted_promote(fb_node *node, uint32_t wanted);
+/* Nobody has it: counted and forgotten. */
+void fb_wanted_drop(fb_node *node, uint32_t wanted);
+void fb_wanted_link_down(fb_node *node, uint32_t link);
+
+static inline fb_wanted *fb_wanted_get(const fb_node *node, uint32_t wanted)
+{
+    return &node->database->wanted[wanted];
+}
+
+void fb_fetch_layout(fb_node *node, fb_arena *arena);
+void fb_fetch_reset(fb_node *node);
+/* A call asks for this node no more. */
+void fb_fetch_has(fb_node *node, uint32_t fetch, fb_id peer);
 /* Starts what calls there can be for an area. */
 void fb_fetch_go(fb_node *node, uint32_t area);
 void fb_fetch_go_all(fb_node *node, uint32_t space);
-/* The wanted entry of a node in an area, FB_NONE. */
-uint32_t fb_wanted_find(const fb_node *node, uint32_t area, fb_id peer);
 fb_status fb_wanted_load(fb_node *node, uint32_t area, fb_id peer, fb_span value);
-/* A batch came: what it satisfies is forgotten. Puts at most one entry. */
+/* We have this batch: claims that it satisfies are forgotten. Puts one entry when room for it is
+ * reserved, or there is. */
 void fb_wanted_satisfy(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
-                       uint64_t batch);
-void fb_fetch_link_down(fb_node *node, uint32_t link);
+                       uint64_t batch, bool reserved);
 /* Judges the batch at hand of a fetch. True: an operation goes on with it, and fb_fetch_applied
  * follows. False: *status is the outcome. */
 bool fb_apply_begin(fb_node *node, uint32_t fetch, fb_status *status);

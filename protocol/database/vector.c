@@ -108,6 +108,24 @@ bool fb_vector_room(const fb_node *node, uint32_t count)
     return count == 0;
 }
 
+fb_status fb_vector_admits(const fb_node *node, uint32_t area, fb_id peer, bool closes)
+{
+    uint32_t in_area = 1, in_all = 1;
+    for (uint32_t i = 0; i < node->options.sizes.vector_entries; i++) {
+        const fb_vector *v = fb_vector_get(node, i);
+        if (!v->used || v->closed || !fb_id_equal(v->node, peer)) continue;
+        in_all++;
+        if (v->area == area) in_area++;
+    }
+    if (closes) {
+        in_area--;
+        in_all--;
+    }
+    uint32_t most = (node->options.sizes.vector_entries + 1) / 2;
+    if (in_area > FB_LIVES_IN_AREA_MAX || in_all > most) return FB_ERR_BATCH_LIVES;
+    return fb_vector_room(node, 1) ? FB_OK : FB_ERR_LIMIT;
+}
+
 uint32_t fb_vector_add(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation)
 {
     struct fb_database *db = node->database;

@@ -14,62 +14,10 @@
 #include "protocol/database/record.h"
 #include "protocol/database/state.h"
 #include "protocol/database/tree.h"
-#include "protocol/space/space.h"
 #include "protocol/store/keys.h"
-#include "tests/unit/net.h"
+#include "tests/unit/net_space.h"
 
 #define SECOND UINT64_C(1000000000)
-
-static fb_id record_id(uint32_t n)
-{
-    fb_id id = {{0x01, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80}};
-    fb_store_be(id.b + 12, n, 4);
-    return id;
-}
-
-static const test_reply *ask(test_net *net, uint32_t i, fb_verb verb, const fb_writer *w)
-{
-    assert_false(w->failed);
-    const test_reply *reply = test_net_reply(net, test_net_ask(net, i, verb, 0, fb_writer_span(w)));
-    assert_true(reply->done);
-    return reply;
-}
-
-static fb_id create_space(test_net *net, uint32_t i)
-{
-    uint8_t bytes[64];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_span16(&w, fb_span_text("home"));
-    const test_reply *reply = ask(net, i, FB_VERB_SPACE_CREATE, &w);
-    assert_int_equal(reply->status, FB_OK);
-    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
-    return fb_read_id(&r);
-}
-
-static void join(test_net *net, uint32_t i, uint32_t inviter, fb_id space, fb_role role)
-{
-    uint8_t bytes[1024];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&w, space);
-    fb_write_u32(&w, 1);
-    fb_write_u64(&w, 0);
-    fb_write_span16(&w, fb_span_text(test_net_address(inviter)));
-    const test_reply *reply = ask(net, inviter, FB_VERB_SPACE_INVITE, &w);
-    assert_int_equal(reply->status, FB_OK);
-    w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_bytes(&w, reply->bytes, reply->len);
-    fb_write_span16(&w, fb_span_text(test_net_address(i)));
-    uint64_t asked = test_net_ask(net, i, FB_VERB_SPACE_JOIN, 0, fb_writer_span(&w));
-    test_net_run(net, SECOND);
-    assert_true(test_net_reply(net, asked)->done);
-    assert_int_equal(test_net_reply(net, asked)->status, FB_OK);
-    w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&w, space);
-    fb_write_id(&w, fb_node_self(test_net_node(net, i)));
-    fb_write_u8(&w, (uint8_t)role);
-    assert_int_equal(ask(net, inviter, FB_VERB_SPACE_APPROVE, &w)->status, FB_OK);
-    test_net_run(net, 5 * SECOND);
-}
 
 static void write_collection(fb_writer *w, fb_id space, const char *name)
 {
@@ -92,7 +40,7 @@ static void write_put(fb_writer *w, const put_args *a)
 {
     static const uint8_t zero[16];
     write_collection(w, a->space, a->collection);
-    fb_write_id(w, a->record == 0 ? (fb_id){{0}} : record_id(a->record));
+    fb_write_id(w, a->record == 0 ? (fb_id){{0}} : test_net_record_id(a->record));
     fb_write_u8(w, a->mode == 0 ? 2 : a->mode);
     fb_write_u8(w, a->condition);
     fb_write_bytes(w, a->etag == NULL ? zero : a->etag, 16);
@@ -108,7 +56,7 @@ static const test_reply *put(test_net *net, uint32_t i, put_args a)
     static uint8_t bytes[70000];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     write_put(&w, &a);
-    return ask(net, i, FB_VERB_RECORD_PUT, &w);
+    return test_net_answer(net, i, FB_VERB_RECORD_PUT, &w);
 }
 
 static void put_ok(test_net *net, uint32_t i, fb_id space, uint32_t record, const char *field,
@@ -124,8 +72,8 @@ static const test_reply *get(test_net *net, uint32_t i, fb_id space, uint32_t re
     uint8_t bytes[256];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     write_collection(&w, space, "notes");
-    fb_write_id(&w, record_id(record));
-    return ask(net, i, FB_VERB_RECORD_GET, &w);
+    fb_write_id(&w, test_net_record_id(record));
+    return test_net_answer(net, i, FB_VERB_RECORD_GET, &w);
 }
 
 /* Siblings of a field as read, and the displayed value; 0 when the record or field is absent. */
@@ -136,7 +84,7 @@ static uint32_t field_of(test_net *net, uint32_t i, fb_id space, uint32_t record
     if (reply->status == FB_ERR_NOT_FOUND) return 0;
     assert_int_equal(reply->status, FB_OK);
     fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
-    assert_true(fb_id_equal(fb_read_id(&r), record_id(record)));
+    assert_true(fb_id_equal(fb_read_id(&r), test_net_record_id(record)));
     fb_read_bytes(&r, 16);
     uint32_t fields = fb_read_u16(&r), found = 0;
     for (uint32_t f = 0; f < fields; f++) {
@@ -253,7 +201,7 @@ static void one_node_writes_and_reads(void **state)
 {
     (void)state;
     test_net *net = test_net_new(1, NULL);
-    fb_id space = create_space(net, 0);
+    fb_id space = test_net_create_space(net, 0);
     put_args a = {.space = space, .collection = "notes", .field = "t", .value = " \"x\" "};
     const test_reply *reply = put(net, 0, a);
     assert_int_equal(reply->status, FB_OK);
@@ -300,17 +248,17 @@ static void deleted_records_are_gone(void **state)
 {
     (void)state;
     test_net *net = test_net_new(1, NULL);
-    fb_id space = create_space(net, 0);
+    fb_id space = test_net_create_space(net, 0);
     put_ok(net, 0, space, 1, "t", "1");
     uint8_t bytes[256];
     static const uint8_t zero[16];
     for (uint32_t i = 0; i < 2; i++) {
         fb_writer w = fb_writer_of(bytes, sizeof bytes);
         write_collection(&w, space, "notes");
-        fb_write_id(&w, record_id(1));
+        fb_write_id(&w, test_net_record_id(1));
         fb_write_u8(&w, 0);
         fb_write_bytes(&w, zero, 16);
-        assert_int_equal(ask(net, 0, FB_VERB_RECORD_DELETE, &w)->status,
+        assert_int_equal(test_net_answer(net, 0, FB_VERB_RECORD_DELETE, &w)->status,
                          i == 0 ? FB_OK : FB_ERR_NOT_FOUND);
     }
     assert_int_equal(get(net, 0, space, 1)->status, FB_ERR_NOT_FOUND);
@@ -329,7 +277,7 @@ static uint32_t list(test_net *net, uint32_t i, fb_id space, fb_id after, uint32
     write_collection(&w, space, "notes");
     fb_write_id(&w, after);
     fb_write_u32(&w, limit);
-    const test_reply *reply = ask(net, i, FB_VERB_RECORD_LIST, &w);
+    const test_reply *reply = test_net_answer(net, i, FB_VERB_RECORD_LIST, &w);
     assert_int_equal(reply->status, FB_OK);
     fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
     *whole = fb_read_u8(&r) != 0;
@@ -355,7 +303,7 @@ static void lists_go_through_everything(void **state)
 {
     (void)state;
     test_net *net = test_net_new(1, NULL);
-    fb_id space = create_space(net, 0);
+    fb_id space = test_net_create_space(net, 0);
     static char big[2002];
     memset(big, '1', sizeof big - 1);
     for (uint32_t n = 1; n <= 60; n++) put_ok(net, 0, space, n, "t", n % 7 == 0 ? big : "1");
@@ -364,10 +312,10 @@ static void lists_go_through_everything(void **state)
     for (uint32_t n = 10; n < 40; n++) {
         fb_writer w = fb_writer_of(bytes, sizeof bytes);
         write_collection(&w, space, "notes");
-        fb_write_id(&w, record_id(n));
+        fb_write_id(&w, test_net_record_id(n));
         fb_write_u8(&w, 0);
         fb_write_bytes(&w, zero, 16);
-        assert_int_equal(ask(net, 0, FB_VERB_RECORD_DELETE, &w)->status, FB_OK);
+        assert_int_equal(test_net_answer(net, 0, FB_VERB_RECORD_DELETE, &w)->status, FB_OK);
     }
     for (uint32_t limit = 1; limit < 40; limit += 5) {
         fb_id after = {{0}};
@@ -385,7 +333,7 @@ static void batches_are_all_or_none(void **state)
 {
     (void)state;
     test_net *net = test_net_new(1, NULL);
-    fb_id space = create_space(net, 0);
+    fb_id space = test_net_create_space(net, 0);
     for (uint32_t round = 0; round < 2; round++) {
         uint8_t bytes[2048];
         fb_writer w = fb_writer_of(bytes, sizeof bytes);
@@ -397,7 +345,7 @@ static void batches_are_all_or_none(void **state)
                           n == 3 ? 2 : 0, NULL,    n == 2 ? "u" : "t", round == 0 ? "1" : "2"};
             write_put(&w, &a);
         }
-        const test_reply *reply = ask(net, 0, FB_VERB_RECORD_BATCH, &w);
+        const test_reply *reply = test_net_answer(net, 0, FB_VERB_RECORD_BATCH, &w);
         assert_int_equal(reply->status, round == 0 ? FB_OK : FB_ERR_CONFLICT);
         if (round == 0) assert_int_equal(reply->len, 2 + 3 * 33);
         check_value(net, 0, space, 1, "t", "1");
@@ -417,7 +365,7 @@ static void long_batches_are_answered_when_durable(void **state)
 {
     (void)state;
     test_net *net = test_net_new(1, real_sizes);
-    fb_id space = create_space(net, 0);
+    fb_id space = test_net_create_space(net, 0);
     static uint8_t bytes[16384];
     for (uint32_t round = 0; round < 3; round++) {
         fb_writer w = fb_writer_of(bytes, sizeof bytes);
@@ -451,8 +399,8 @@ static void full_batches_replicate(void **state)
 {
     (void)state;
     test_net *net = test_net_new(2, real_sizes);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_WRITER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
     static uint8_t bytes[65536];
     static char value[700];
     for (uint32_t round = 0; round < 6; round++) {
@@ -466,7 +414,7 @@ static void full_batches_replicate(void **state)
             put_args a = {space, "notes", 30 * round + n, 2, 0, NULL, "t", value};
             write_put(&w, &a);
         }
-        assert_int_equal(ask(net, round % 2, FB_VERB_RECORD_BATCH, &w)->status, FB_OK);
+        assert_int_equal(test_net_answer(net, round % 2, FB_VERB_RECORD_BATCH, &w)->status, FB_OK);
         check_value(net, 1 - round % 2, space, 30 * round + count, "t", value);
         check_equal(net, 2, notes_of(space));
     }
@@ -484,7 +432,7 @@ static void watches_see_what_is_durable(void **state)
 {
     (void)state;
     test_net *net = test_net_new(1, NULL);
-    fb_id space = create_space(net, 0);
+    fb_id space = test_net_create_space(net, 0);
     put_ok(net, 0, space, 1, "t", "1");
     uint8_t bytes[24];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
@@ -508,9 +456,9 @@ static void two_nodes_replicate(void **state)
 {
     (void)state;
     test_net *net = test_net_new(2, NULL);
-    fb_id space = create_space(net, 0);
+    fb_id space = test_net_create_space(net, 0);
     put_ok(net, 0, space, 1, "t", "1");
-    join(net, 1, 0, space, FB_ROLE_WRITER);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
     test_net_run(net, 10 * SECOND);
     check_value(net, 1, space, 1, "t", "1");
     /* Written here, at once there: no pause is needed. */
@@ -543,9 +491,9 @@ static void lives_are_chained(void **state)
 {
     (void)state;
     test_net *net = test_net_new(3, NULL);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_WRITER);
-    join(net, 2, 0, space, FB_ROLE_WRITER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
+    test_net_join(net, 2, 0, space, FB_ROLE_WRITER);
     uint32_t n = 0;
     /* Node 2 is away while the others live many lives. */
     test_net_cut(net, 0, 2, true);
@@ -577,9 +525,9 @@ static void many_writes_converge(void **state)
 {
     (void)state;
     test_net *net = test_net_new(3, NULL);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_WRITER);
-    join(net, 2, 0, space, FB_ROLE_WRITER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
+    test_net_join(net, 2, 0, space, FB_ROLE_WRITER);
     fb_seed seed = {5, 6};
     for (uint32_t k = 0; k < 400; k++) {
         uint32_t i = (uint32_t)fb_draw_below(seed, 1, k, 0, 3);
@@ -603,8 +551,8 @@ static void readers_write_nothing(void **state)
 {
     (void)state;
     test_net *net = test_net_new(2, NULL);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_READER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_READER);
     put_ok(net, 0, space, 1, "t", "1");
     test_net_run(net, 10 * SECOND);
     check_value(net, 1, space, 1, "t", "1");
@@ -627,18 +575,18 @@ static void delete_ok(test_net *net, uint32_t i, fb_id space, uint32_t record)
     uint8_t bytes[256];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     write_collection(&w, space, "notes");
-    fb_write_id(&w, record_id(record));
+    fb_write_id(&w, test_net_record_id(record));
     fb_write_u8(&w, 0);
     fb_write_bytes(&w, zero, 16);
-    assert_int_equal(ask(net, i, FB_VERB_RECORD_DELETE, &w)->status, FB_OK);
+    assert_int_equal(test_net_answer(net, i, FB_VERB_RECORD_DELETE, &w)->status, FB_OK);
 }
 
 static void long_values_come_and_go(void **state)
 {
     (void)state;
     test_net *net = test_net_new(2, NULL);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_WRITER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
     static char big[1502];
     memset(big, '7', sizeof big - 1);
     for (uint32_t n = 1; n <= 12; n++) put_ok(net, n % 2, space, 1 + n / 2, "t", big);
@@ -666,7 +614,7 @@ static void a_full_table_refuses_an_area(void **state)
 {
     (void)state;
     test_net *net = test_net_new(1, NULL);
-    fb_id space = create_space(net, 0);
+    fb_id space = test_net_create_space(net, 0);
     uint32_t refused = 0;
     for (uint32_t n = 0; n < 12; n++) {
         char name[3] = {'c', (char)('a' + n), 0};
@@ -686,9 +634,9 @@ static void changed_batches_are_refused(void **state)
 {
     (void)state;
     test_net *net = test_net_new(3, NULL);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_WRITER);
-    join(net, 2, 0, space, FB_ROLE_WRITER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
+    test_net_join(net, 2, 0, space, FB_ROLE_WRITER);
     put_ok(net, 2, space, 1, "t", "1");
     test_net_run(net, 10 * SECOND);
     for (uint32_t i = 0; i < 2; i++) {
@@ -729,8 +677,8 @@ static void a_failed_write_set_is_no_gap(void **state)
 {
     (void)state;
     test_net *net = test_net_new(2, NULL);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_WRITER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
     for (uint32_t k = 0; k < 12; k++) {
         put_ok(net, k % 2, space, 1 + k % 3, "t", "1");
         test_net_fail_write(net, k % 2);
@@ -755,8 +703,8 @@ static void carriers_replicate_too(void **state)
 {
     (void)state;
     test_net *net = test_net_new(2, NULL);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_WRITER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
     test_net_cut(net, 0, 1, true);
     for (uint32_t k = 0; k < 30; k++) put_ok(net, k % 2, space, 1 + k % 7, "t", "1");
     test_net_carrier(net, 0, 1, space);
@@ -773,8 +721,8 @@ static void an_offer_begins_at_its_start(void **state)
 {
     (void)state;
     test_net *net = test_net_new(2, NULL);
-    fb_id space = create_space(net, 0);
-    join(net, 1, 0, space, FB_ROLE_WRITER);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
     const char *names[] = {"first", "second"};
     fb_node *node = test_net_node(net, 0);
     uint32_t area[2], link = 0;
@@ -783,7 +731,7 @@ static void an_offer_begins_at_its_start(void **state)
         area[i] = fb_area_find(node, fb_area_id(space, FB_AREA_COLLECTION, fb_span_text(names[i])));
         assert_int_not_equal(area[i], FB_NONE);
         for (uint32_t n = 1; n <= 104; n++) {
-            uint32_t entry = fb_vector_add(node, area[i], record_id(n), 7);
+            uint32_t entry = fb_vector_add(node, area[i], test_net_record_id(n), 7);
             assert_int_not_equal(entry, FB_NONE);
             fb_vector *v = fb_vector_get(node, entry);
             v->batch = v->durable_batch = v->last_seq = v->durable_seq = 1;

@@ -294,7 +294,7 @@ fb_member_status fb_space_judge_peer(const fb_node *node, uint32_t space, fb_id 
     }
     return FB_MEMBER_PENDING;
 }
-void fb_database_digest(const fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
+void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
 {
     (void)space;
     (void)member;

@@ -32,6 +32,7 @@ enum fb_stream {
     FB_STREAM_SESSION = 3,  /* entity: incarnation, occurrence: count of sessions */
     FB_STREAM_SALT = 4,     /* entity: incarnation, occurrence: count of salts */
     FB_STREAM_ONWARD = 5,   /* entity: area number, occurrence: announcement */
+    FB_STREAM_BEAT = 6,     /* entity: link number */
     FB_STREAM_DERIVE = 999, /* fb_seed_derive */
 };
 

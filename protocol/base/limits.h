@@ -26,6 +26,8 @@
 #define FB_PENDING_BYTES_MAX 16384u
 #define FB_REKEY_EVERY       65536u
 #define FB_ADDRESS_BYTES_MAX 128u
+#define FB_BEAT_PHASES_MAX   8u  /* instants within a heartbeat's period at which links beat: */
+#define FB_BEAT_LINKS        16u /* one for so many links of the table */
 
 /* Spaces. */
 #define FB_PENDING_MEMBERS_MAX 64u   /* who asked to join and waits, in all spaces */

@@ -116,6 +116,8 @@ typedef struct fb_space_areas {
     uint32_t own;       /* the space's own area, plus one */
     uint64_t changelog; /* last sequence given */
     bool strangers;     /* something of a node that is no member here yet was offered */
+    bool digest_known;
+    uint8_t digest[16]; /* of all areas, as for a member that may hold them all */
 } fb_space_areas;
 
 /* A batch being filled with the changes of this node. */

@@ -248,7 +248,9 @@ void fb_vectors_durable(fb_node *node)
     while (db->note_count > 0 && db->notes[db->note_head].w <= w) {
         const fb_note *n = &db->notes[db->note_head];
         fb_vector *v = &db->vectors[n->entry];
-        fb_area_get(node, v->area)->digest_known = false;
+        fb_area *area = fb_area_get(node, v->area);
+        area->digest_known = false;
+        node->database->spaces[area->space].digest_known = false;
         if (n->close) {
             /* Unless it became a head again, which the note of that will show. */
             v->durable_batch = v->durable_seq = 0;
@@ -294,21 +296,24 @@ const uint8_t *fb_area_digest(fb_node *node, uint32_t area)
     return a->digest;
 }
 
-void fb_database_digest(const fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
+/* Over the areas that a member may hold, or over all of them. *all: it may hold them all. */
+static void digest_of(fb_node *node, uint32_t space, uint32_t member, uint8_t out[16], bool *all)
 {
     static const char label[] = "faberio-vectors-v1"; /* hashed with its zero byte */
     static const uint8_t zero[16];
-    /* The cached digests of areas are state that says nothing new. */
-    fb_node *self = (fb_node *)(uintptr_t)node;
     uint8_t pair[32];
     fb_b32 chain = {{0}};
+    *all = true;
     for (uint32_t at = node->database->spaces[space].first; at != 0;) {
         const fb_area *area = fb_area_get(node, at - 1);
         uint32_t index = at - 1;
         at = area->next;
-        const uint8_t *digest = fb_area_digest(self, index);
+        const uint8_t *digest = fb_area_digest(node, index);
         if (memcmp(digest, zero, sizeof zero) == 0) continue;
-        if (!fb_space_may_hold(node, space, member, area->id)) continue;
+        if (!fb_space_may_hold(node, space, member, area->id)) {
+            *all = false;
+            continue;
+        }
         memcpy(pair, area->id.b, 16);
         memcpy(pair + 16, digest, 16);
         const fb_span parts[] = {fb_span_of(label, sizeof label), fb_span_of(chain.b, 32),
@@ -318,6 +323,31 @@ void fb_database_digest(const fb_node *node, uint32_t space, uint32_t member, ui
     /* Zeros are what a link says while it does not know: an empty vector has a digest too. */
     const fb_span parts[] = {fb_span_of(label, sizeof label), fb_span_of(chain.b, 32)};
     fb_blake3(parts, 2, out, 16);
+}
+
+static bool may_hold_all(const fb_node *node, uint32_t space, uint32_t member)
+{
+    for (uint32_t at = node->database->spaces[space].first; at != 0;) {
+        const fb_area *area = fb_area_get(node, at - 1);
+        at = area->next;
+        if (!fb_space_may_hold(node, space, member, area->id)) return false;
+    }
+    return true;
+}
+
+void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
+{
+    fb_space_areas *areas = &node->database->spaces[space];
+    /* Hashed once for all links and heartbeats between two changes. */
+    if (areas->digest_known && may_hold_all(node, space, member)) {
+        memcpy(out, areas->digest, sizeof areas->digest);
+        return;
+    }
+    bool all;
+    digest_of(node, space, member, out, &all);
+    if (!all) return;
+    memcpy(areas->digest, out, sizeof areas->digest);
+    areas->digest_known = true;
 }
 
 uint32_t fb_epoch_write(const fb_node *node, uint32_t space, uint32_t most, fb_writer *w)

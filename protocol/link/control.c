@@ -145,11 +145,50 @@ fb_status fb_control_frame(fb_node *node, uint32_t index, fb_span frame, uint64_
     }
 }
 
-void fb_control_beat(fb_node *node)
+static bool beats(const fb_link *link)
 {
-    fb_timer *timer = &node->links->heartbeat;
-    if (fb_timer_is_set(timer)) return;
-    fb_timer_set(node, timer, fb_add_sat_u64(node->mono_ns, node->options.timing.heartbeat_ns));
+    return (link->info.state == FB_LINK_OPEN || link->info.state == FB_LINK_PENDING) &&
+           (link->up || link->kept || link->local_ok);
+}
+
+/* Sets the timer for the next phase in which a link beats. */
+static void set_beat(fb_node *node)
+{
+    fb_links *links = node->links;
+    uint64_t period = node->options.timing.heartbeat_ns, next = FB_NEVER;
+    for (uint32_t i = 0; i < links->high; i++) {
+        const fb_link *link = &links->table[i];
+        if (!beats(link)) continue;
+        uint32_t ahead = (link->phase + links->phases - links->phase) % links->phases;
+        uint64_t at = fb_add_sat_u64(links->phase_ns, period / links->phases * ahead);
+        if (at <= node->mono_ns) at = fb_add_sat_u64(at, period);
+        if (at >= next) continue;
+        next = at;
+        links->next_phase = link->phase;
+    }
+    if (next == FB_NEVER) {
+        fb_timer_clear(node, &links->heartbeat);
+    } else {
+        fb_timer_set(node, &links->heartbeat, next);
+    }
+}
+
+void fb_control_beat(fb_node *node, uint32_t index)
+{
+    fb_links *links = node->links;
+    fb_link *link = &links->table[index];
+    link->phase =
+        (uint8_t)fb_draw_below(node->seed, FB_STREAM_BEAT, link->info.number, 0, links->phases);
+    if (!fb_timer_is_set(&links->heartbeat)) {
+        links->phase = link->phase;
+        links->phase_ns = node->mono_ns;
+    }
+    set_beat(node);
+    if (fb_timer_is_set(&links->heartbeat)) return;
+    /* It is still opening. */
+    links->next_phase = link->phase;
+    fb_timer_set(node, &links->heartbeat,
+                 fb_add_sat_u64(node->mono_ns, node->options.timing.heartbeat_ns));
 }
 
 /* A frame in several records has to be complete within the bound of silence, or a peer could hold
@@ -200,13 +239,11 @@ static void tick_one(fb_node *node, uint32_t index)
 void fb_control_tick(fb_node *node)
 {
     fb_links *links = node->links;
-    bool more = false;
+    links->phase = links->next_phase;
+    links->phase_ns = node->mono_ns;
     for (uint32_t i = 0; i < links->high; i++) {
-        fb_link *link = &links->table[i];
-        if (link->info.state != FB_LINK_OPEN && link->info.state != FB_LINK_PENDING) continue;
-        if (!link->up && !link->kept && !link->local_ok) continue;
-        more = true;
-        tick_one(node, i);
+        const fb_link *link = &links->table[i];
+        if (beats(link) && link->phase == links->phase) tick_one(node, i);
     }
-    if (more) fb_control_beat(node);
+    set_beat(node);
 }

@@ -189,7 +189,7 @@ fb_status fb_link_keep_pending(fb_node *node, uint32_t index)
     link->pending_bytes = 0;
     link->pending_since_ns = node->mono_ns;
     fb_timer_clear(node, &link->life);
-    fb_control_beat(node);
+    fb_control_beat(node, index);
     if (!link->shown && !link->info.external) fb_links_owe(node, index, FB_OWES_BINDING);
     fb_links_owe(node, index, FB_OWES_HEARTBEAT);
     return FB_OK;
@@ -258,7 +258,7 @@ void fb_links_try_up(fb_node *node, uint32_t index)
     link->up_ns = node->mono_ns;
     link->info.state = FB_LINK_OPEN;
     fb_timer_clear(node, &link->life);
-    fb_control_beat(node);
+    fb_control_beat(node, index);
     fb_links_owe(node, index, FB_OWES_HEARTBEAT);
     fb_count(node, FB_COUNTER_LINKS_OPENED, 1);
 

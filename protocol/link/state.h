@@ -55,6 +55,7 @@ typedef struct fb_link {
     bool ended;    /* closing, and the planes were told */
     bool close_sent;
     bool dial_again; /* the renewal of an old link was asked for */
+    uint8_t phase;   /* of the heartbeat's period in which it beats */
     fb_preamble_status refusal;
     fb_error why;      /* it closes */
     fb_error peer_why; /* the peer said so */
@@ -157,7 +158,13 @@ typedef struct fb_links {
     fb_shut_out shut_out[FB_SHUT_OUT_MAX];
     uint32_t shut_out_next;
 
+    /* The period of heartbeats is cut into phases, so that many links do not beat at one instant.
+     */
     fb_timer heartbeat;
+    uint32_t phases;
+    uint32_t phase;      /* the last one that had its turn, */
+    uint64_t phase_ns;   /* then */
+    uint32_t next_phase; /* the one that `heartbeat` is set for */
     fb_digest_cell cell; /* of what belongs to no single link */
 
     /* Buffers for frames that come in several records, FB_FRAME_BYTES_MAX each. */
@@ -242,7 +249,8 @@ size_t fb_control_write_close(fb_node *node, uint32_t index, uint8_t *out);
 size_t fb_control_write_hello(fb_node *node, uint32_t index, uint8_t *out);
 fb_status fb_control_frame(fb_node *node, uint32_t index, fb_span frame, uint64_t number);
 void fb_control_tick(fb_node *node);
-void fb_control_beat(fb_node *node);
+/* The link is to be kept alive from now on. */
+void fb_control_beat(fb_node *node, uint32_t index);
 
 /* output.c */
 void fb_links_flush(fb_node *node);

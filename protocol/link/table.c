@@ -43,6 +43,9 @@ void fb_links_layout_table(fb_node *node, fb_arena *arena)
     if (links == NULL || scratch == NULL) return;
     links->table = table;
     links->capacity = capacity;
+    links->phases = capacity / FB_BEAT_LINKS;
+    if (links->phases > FB_BEAT_PHASES_MAX) links->phases = FB_BEAT_PHASES_MAX;
+    if (links->phases == 0) links->phases = 1;
     links->index = index;
     links->index_mask = buckets - 1;
     links->by_member = by_member;

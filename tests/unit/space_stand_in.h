@@ -196,7 +196,7 @@ fb_status fb_database_open_space(fb_node *node, uint32_t space)
     return FB_OK;
 }
 
-void fb_database_digest(const fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
+void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
 {
     (void)node;
     (void)space;

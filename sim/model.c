@@ -107,7 +107,8 @@ static void apply(const fb_sim_world *world, fb_sim_model *model, uint32_t node,
     fb_sim_model_change *c = &model->changes[index];
     if ((c->applied & bit(node)) != 0) return;
     c->applied |= bit(node);
-    c->applied_at[node] = (uint32_t)world->steps;
+    /* The first time: what comes back after a lost store was known when the node wrote. */
+    if (c->applied_at[node] == 0) c->applied_at[node] = (uint32_t)world->steps;
     for (uint32_t e = c->targets; e != 0; e = model->edges[e].next_of_replacer) {
         live_remove(model, node, model->edges[e].target, model->edges[e].field);
     }

@@ -17,6 +17,7 @@ typedef struct bench_args {
     bool messages, records, fast;
     uint32_t nodes, degree, record_count;
     uint64_t events;
+    uint64_t window; /* steps that are measured before, between and after */
 } bench_args;
 
 static int usage_error(const char *what)
@@ -51,17 +52,17 @@ static uint64_t bare_rate(fb_sim_world *world)
     fb_sim_entry entry;
     for (uint32_t i = 0; i < 64; i++) fb_sim_queue_push(&queue, i, 1 + i % 5, FB_SIM_AT_TICK, i, 0);
     uint64_t began = fb_sim_processor_ns();
-    for (uint64_t i = 0; i < 4 * MILLION; i++) {
+    for (uint64_t i = 0; i < MILLION; i++) {
         FB_ASSERT(fb_sim_queue_pop(&queue, &entry));
         uint64_t gap = 1 + (fb_draw(world->seed, FB_SIM_STREAM_RUN, 9, i) & 0xffff);
         fb_sim_queue_push(&queue, entry.time_ns + gap, fb_sim_entry_node(&entry), FB_SIM_AT_TICK,
                           entry.ref, 0);
     }
-    return rate(4 * MILLION, fb_sim_processor_ns() - began);
+    return rate(MILLION, fb_sim_processor_ns() - began);
 }
 
-/* Runs until `steps` more; the rate over them. */
-static uint64_t measure(fb_sim_world *world, uint64_t steps)
+/* Runs until `steps` more; the rate over them. Never inlined, so that a profiler can begin here. */
+__attribute__((noinline)) static uint64_t measure(fb_sim_world *world, uint64_t steps)
 {
     uint64_t from = world->steps;
     uint64_t began = fb_sim_processor_ns();
@@ -103,8 +104,10 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
     fb_sim_bench bench = {
         .profile = profile,
         .records = args->record_count,
-        .interval_ns = records ? 8 * MILLION : 2 * MILLION,
-        .per_turn = records ? 2 : 4,
+        /* Messages: one at a time, so rarely that nothing coalesces; heartbeats are a part of it.
+         */
+        .interval_ns = records ? 8 * MILLION : 1000 * MILLION,
+        .per_turn = records ? 2 : 1,
         .turns = calloc(config.nodes, sizeof *bench.turns),
     };
     FB_ASSERT(bench.turns != NULL);
@@ -117,13 +120,13 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
     size_t before = mallinfo2().uordblks;
     uint64_t steps = world->steps, ticks = world->ticks;
     /* A full window of seen ids, so that the state has its size, then what is asked for. */
-    uint64_t first = measure(world, MILLION);
-    uint64_t early = measure(world, MILLION);
+    uint64_t first = measure(world, args->window);
+    uint64_t early = measure(world, args->window);
     uint64_t ticked = world->ticks - ticks, accepted = world->accepting, applied = world->applying;
     uint64_t began = fb_sim_processor_ns(), from = world->steps;
     measure(world, args->events);
     *steps_per_s = rate(world->steps - from, fb_sim_processor_ns() - began);
-    uint64_t late = measure(world, MILLION);
+    uint64_t late = measure(world, args->window);
     accepted = world->accepting - accepted;
     applied = world->applying - applied;
     ticked = world->ticks - ticks - ticked;
@@ -135,12 +138,12 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
                               .check = world->check,
                               .events = world->steps,
                               .events_per_s = *steps_per_s,
-                              .hash = world->trace.hash};
+                              .hash = fb_sim_trace_hash(&world->trace)};
     printf("%s: %u nodes%s\n", records ? "records" : "messages", (unsigned)config.nodes,
            config.fast ? ", checks and digests every 65536 steps" : "");
     printf("  steps a second       %9llu (bare event loop %llu)\n",
            (unsigned long long)*steps_per_s, (unsigned long long)bare_rate(world));
-    printf("  first, second, last million %llu, %llu, %llu\n", (unsigned long long)first,
+    printf("  first, second, last window  %llu, %llu, %llu\n", (unsigned long long)first,
            (unsigned long long)early, (unsigned long long)late);
     printf("  of 1000 steps        %llu accept messages, %llu apply changes, %llu are ticks\n",
            (unsigned long long)(accepted * 1000 / measured),
@@ -179,6 +182,8 @@ static bool parse(int argc, char **argv, bench_args *args, const char **wrong)
                 args->degree = (uint32_t)number;
             } else if (strcmp(flag, "--events") == 0) {
                 args->events = number;
+            } else if (strcmp(flag, "--window") == 0 && number != 0) {
+                args->window = number;
             } else if (strcmp(flag, "--records") == 0 && number >= 1 && number <= MILLION) {
                 args->record_count = (uint32_t)number;
             } else {
@@ -192,7 +197,13 @@ static bool parse(int argc, char **argv, bench_args *args, const char **wrong)
 int fb_sim_bench_main(int argc, char **argv)
 {
     bench_args args = {
-        .messages = true, .records = true, .nodes = 5, .record_count = 1000, .events = 2 * MILLION};
+        .messages = true,
+        .records = true,
+        .nodes = 5,
+        .record_count = 1000,
+        .events = 2 * MILLION,
+        .window = MILLION,
+    };
     const char *wrong = "";
     if (!parse(argc, argv, &args, &wrong)) return usage_error(wrong);
     print_processor();

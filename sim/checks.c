@@ -2,6 +2,7 @@
 #include "sim/checks.h"
 
 #include "protocol/base/assert.h"
+#include "protocol/base/word.h"
 
 void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -24,25 +25,17 @@ void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
         if (check->layout != NULL) check->layout(world, state, arena);
         if (!real) continue;
         states[i] = state;
+        uint64_t bit = UINT64_C(1) << i;
+        checks->with_reply |= check->reply != NULL ? bit : 0;
+        checks->with_wrote |= check->wrote != NULL ? bit : 0;
+        checks->with_over |= check->over != NULL ? bit : 0;
+        checks->with_backup |= check->backup != NULL ? bit : 0;
+        checks->with_restored |= check->restored != NULL ? bit : 0;
         for (uint32_t k = 0; k < 64; k++) {
-            if ((check->facts >> k & 1) != 0) checks->by_fact[k] |= UINT64_C(1) << i;
-            if ((check->events >> k & 1) != 0) checks->by_event[k] |= UINT64_C(1) << i;
+            if ((check->facts >> k & 1) != 0) checks->by_fact[k] |= bit;
+            if ((check->events >> k & 1) != 0) checks->by_event[k] |= bit;
         }
     }
-}
-
-static uint32_t lowest(uint64_t bits)
-{
-    uint32_t at = 0;
-    while ((bits & 0xff) == 0) {
-        bits >>= 8;
-        at += 8;
-    }
-    while ((bits & 1) == 0) {
-        bits >>= 1;
-        at++;
-    }
-    return at;
 }
 
 void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *event, bool look)
@@ -50,7 +43,7 @@ void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *eve
     (void)look;
     if (!world->config.checks || event->kind >= 64) return;
     for (uint64_t bits = world->checks->by_event[event->kind]; bits != 0; bits &= bits - 1) {
-        uint32_t i = lowest(bits);
+        uint32_t i = fb_word_lowest(bits);
         fb_sim_check_list[i]->event(world, world->checks->states[i], node, event);
     }
 }
@@ -60,7 +53,7 @@ void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fac
     if (fact->a == FB_FACT_STARTED) world->nodes[node].running = true;
     if (!world->config.checks || fact->a >= 64) return;
     for (uint64_t bits = world->checks->by_fact[fact->a]; bits != 0; bits &= bits - 1) {
-        uint32_t i = lowest(bits);
+        uint32_t i = fb_word_lowest(bits);
         world->checks->seen[i]++;
         fb_sim_check_list[i]->fact(world, world->checks->states[i], node, fact);
         if (world->stop) return;
@@ -70,10 +63,9 @@ void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fac
 #define EACH(member, ...)                                                                          \
     do {                                                                                           \
         if (!world->config.checks) return;                                                         \
-        for (uint32_t i = 0; i < world->checks->count; i++) {                                      \
-            const fb_sim_check *check = fb_sim_check_list[i];                                      \
-            if (check->member != NULL)                                                             \
-                check->member(world, world->checks->states[i], __VA_ARGS__);                       \
+        for (uint64_t bits = world->checks->with_##member; bits != 0; bits &= bits - 1) {          \
+            uint32_t i = fb_word_lowest(bits);                                                     \
+            fb_sim_check_list[i]->member(world, world->checks->states[i], __VA_ARGS__);            \
         }                                                                                          \
     } while (0)
 

@@ -44,6 +44,9 @@ struct fb_sim_checks {
     /* For each fact and event kind: who wants it, as a bit set over the list. */
     uint64_t by_fact[64];
     uint64_t by_event[64];
+    /* The same for what became of write sets and stores. */
+    uint64_t with_reply, with_wrote, with_over, with_backup, with_restored;
+    void *sent;     /* delivered_was_sent.c: what others ask it */
     uint64_t calls; /* for `checks` with counters */
     uint64_t *seen; /* by place: how often its precondition was true */
 };

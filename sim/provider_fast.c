@@ -3,6 +3,7 @@
 
 #include "protocol/base/assert.h"
 #include "protocol/base/hash.h"
+#include "protocol/base/word.h"
 #include "sim/lies.h"
 #include "sim/streams.h"
 
@@ -14,18 +15,6 @@
 #define BLAKE_SEED UINT64_C(0xe2759c1b4fa0368d)
 #define SEAL_SEED  UINT64_C(0x08d3fb962e71ca54)
 
-static void put_le64(uint8_t *p, uint64_t v)
-{
-    for (size_t i = 0; i < 8; i++, v >>= 8) p[i] = (uint8_t)v;
-}
-
-static uint64_t get_le64(const uint8_t *p)
-{
-    uint64_t v = 0;
-    for (size_t i = 8; i-- > 0;) v = v << 8 | p[i];
-    return v;
-}
-
 /* Stretches 128 bits to `words` words of 64. */
 static void stretch(fb_hash128 h, uint8_t *out, size_t words)
 {
@@ -33,7 +22,7 @@ static void stretch(fb_hash128 h, uint8_t *out, size_t words)
     for (size_t i = 0; i < words; i++) {
         a = (a ^ (b >> 29)) * UINT64_C(0x9fb21c651e98df25) + i;
         b = (b ^ (a >> 31)) * UINT64_C(0xd6e8feb86659fd93) + 1;
-        put_le64(out + 8 * i, a ^ b);
+        fb_word_store(out + 8 * i, a ^ b);
     }
 }
 
@@ -57,9 +46,9 @@ static fb_hash128 keyed_hash(const uint8_t *p, size_t len, uint64_t key)
     if (len <= 240) return fb_xxh128(p, len, key);
     fb_hash128 plain = fb_xxh128(p, len, 0);
     uint8_t block[24];
-    put_le64(block, plain.lo);
-    put_le64(block + 8, plain.hi);
-    put_le64(block + 16, len);
+    fb_word_store(block, plain.lo);
+    fb_word_store(block + 8, plain.hi);
+    fb_word_store(block + 16, len);
     return fb_xxh128(block, sizeof block, key);
 }
 
@@ -75,13 +64,13 @@ static fb_b32 point_of(fb_seed seed, uint64_t key)
 {
     fb_b32 point;
     stretch((fb_hash128){seed.lo ^ key, seed.hi + key}, point.b, 3);
-    put_le64(point.b + 24, fb_xxh64(point.b, 24, POINT_SEED));
+    fb_word_store(point.b + 24, fb_xxh64(point.b, 24, POINT_SEED));
     return point;
 }
 
 static bool is_point(const fb_b32 *point)
 {
-    return get_le64(point->b + 24) == fb_xxh64(point->b, 24, POINT_SEED);
+    return fb_word_load(point->b + 24) == fb_xxh64(point->b, 24, POINT_SEED);
 }
 
 fb_b32 fb_sim_provider_public(const fb_sim_provider *provider, fb_key_handle key)
@@ -196,8 +185,8 @@ static void aead_seal(void *user, const fb_b32 *key, uint64_t nonce, fb_span ad,
     if (plain.len != 0 && out != plain.p) memmove(out, plain.p, plain.len);
     if (provider->lies != 0) fb_sim_lie(provider, out, plain.len);
     fb_hash128 tag = tag_of(key, nonce, ad, out, plain.len);
-    put_le64(out + plain.len, tag.lo);
-    put_le64(out + plain.len + 8, tag.hi);
+    fb_word_store(out + plain.len, tag.lo);
+    fb_word_store(out + plain.len + 8, tag.hi);
 }
 
 static bool aead_open(void *user, const fb_b32 *key, uint64_t nonce, fb_span ad, fb_span sealed,
@@ -207,7 +196,8 @@ static bool aead_open(void *user, const fb_b32 *key, uint64_t nonce, fb_span ad,
     if (sealed.len < 16) return false;
     size_t len = sealed.len - 16;
     fb_hash128 tag = tag_of(key, nonce, ad, sealed.p, len);
-    if (get_le64(sealed.p + len) != tag.lo || get_le64(sealed.p + len + 8) != tag.hi) return false;
+    if (fb_word_load(sealed.p + len) != tag.lo || fb_word_load(sealed.p + len + 8) != tag.hi)
+        return false;
     if (len != 0 && out != sealed.p) memmove(out, sealed.p, len);
     return true;
 }
@@ -217,8 +207,8 @@ static fb_status secret(void *user, uint8_t *out, size_t len)
     fb_sim_provider *provider = user;
     for (size_t at = 0; at < len; at += 8) {
         uint8_t word[8];
-        put_le64(word,
-                 fb_draw(provider->secrets, FB_SIM_STREAM_SECRET, 0, provider->secret_count++));
+        fb_word_store(
+            word, fb_draw(provider->secrets, FB_SIM_STREAM_SECRET, 0, provider->secret_count++));
         memcpy(out + at, word, len - at < 8 ? len - at : 8);
     }
     return FB_OK;

@@ -60,7 +60,7 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
     out->events_per_s = took == 0 ? 0 : world->steps * 1000000 / (took / 1000 + 1);
     out->rounds = world->director->round;
     out->sim_ns = world->now_ns;
-    out->hash = world->trace.hash;
+    out->hash = fb_sim_trace_hash(&world->trace);
     memcpy(out->fired, world->fired, sizeof out->fired);
     if (out->result != FB_SIM_PASS && !config->quiet) {
         fprintf(stderr, "FAIL %s %s at event %llu, t=%llu.%03llu s, round %llu: %s\n",

@@ -1,74 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/trace.h"
 
-/* Hashed as little-endian bytes, whatever the machine. */
-static uint8_t *put_le(uint8_t *p, uint64_t v, size_t width)
+#include "protocol/base/word.h"
+
+#define CHAIN_BYTES 16u
+
+fb_hash128 fb_sim_trace_hash(const fb_sim_trace *trace)
 {
-    for (size_t i = 0; i < width; i++, v >>= 8) p[i] = (uint8_t)v;
-    return p + width;
+    return trace->used == 0 ? (fb_hash128){0, 0} : fb_xxh128(trace->block, trace->used, 0);
 }
 
-static uint8_t *put_hash(uint8_t *p, fb_hash128 h)
+static void next_block(fb_sim_trace *trace)
 {
-    return put_le(put_le(p, h.lo, 8), h.hi, 8);
+    fb_hash128 h = fb_sim_trace_hash(trace);
+    fb_word_store(trace->block, h.lo);
+    fb_word_store(trace->block + 8, h.hi);
+    trace->used = CHAIN_BYTES;
 }
 
-static bool outside(uint32_t kind)
+static void append_over_blocks(fb_sim_trace *trace, const uint8_t *p, size_t len)
 {
-    return kind == FB_FX_LOG;
-}
-
-/* Effects are hashed one by one, each as its head and its bytes; a run of small ones is gathered
- * first, because one long hash is cheaper than many short ones. */
-static fb_hash128 hash_effects(const fb_effects *effects)
-{
-    uint8_t gathered[2048];
-    size_t used = 0;
-    fb_hash128 chain = {0, 0};
-    for (const fb_effect *fx = fb_effects_next(effects, NULL); fx != NULL;
-         fx = fb_effects_next(effects, fx)) {
-        if (outside(fx->kind)) continue;
-        bool small = fx->len <= 512;
-        size_t need = 32 + (small ? (size_t)fx->len : 16);
-        if (need > sizeof gathered - used) {
-            fb_hash128 h = fb_xxh128(gathered, used, chain.lo);
-            chain = (fb_hash128){h.lo, h.hi ^ chain.hi};
-            used = 0;
-        }
-        uint8_t *p = gathered + used;
-        p = put_le(p, fx->kind, 4);
-        p = put_le(p, fx->len, 4);
-        p = put_le(p, fx->a, 8);
-        p = put_le(p, fx->b, 8);
-        p = put_le(p, fx->c, 8);
-        if (small) {
-            memcpy(p, fb_effect_bytes(fx), fx->len);
-        } else {
-            put_hash(p, fb_xxh128(fb_effect_bytes(fx), fx->len, 0));
-        }
-        used += need;
+    while (len > FB_SIM_TRACE_BLOCK - trace->used) {
+        size_t part = FB_SIM_TRACE_BLOCK - trace->used;
+        memcpy(trace->block + trace->used, p, part);
+        trace->used += part;
+        p += part;
+        len -= part;
+        next_block(trace);
     }
-    fb_hash128 h = fb_xxh128(gathered, used, chain.lo);
-    return (fb_hash128){h.lo, h.hi ^ chain.hi};
+    memcpy(trace->block + trace->used, p, len);
+    trace->used += len;
+}
+
+static inline void append(fb_sim_trace *trace, const void *bytes, size_t len)
+{
+    if (len > FB_SIM_TRACE_BLOCK - trace->used) {
+        append_over_blocks(trace, bytes, len);
+        return;
+    }
+    memcpy(trace->block + trace->used, bytes, len);
+    trace->used += len;
+}
+
+/* As words whose lowest byte comes first, whatever the machine. */
+static void append_words(fb_sim_trace *trace, const uint64_t *words, size_t count)
+{
+    uint8_t bytes[96];
+    for (size_t i = 0; i < count; i++) fb_word_store(bytes + 8 * i, words[i]);
+    append(trace, bytes, 8 * count);
 }
 
 void fb_sim_trace_step(fb_sim_trace *trace, uint32_t node, const fb_event *event,
                        const fb_effects *effects, fb_hash128 digest)
 {
-    uint8_t block[124];
-    uint8_t *p = put_hash(block, trace->hash);
-    p = put_le(p, node, 4);
-    p = put_le(p, event->kind, 4);
-    p = put_le(p, event->len, 4);
-    p = put_le(p, event->mono_ns, 8);
-    p = put_le(p, (uint64_t)event->wall_us, 8);
-    p = put_le(p, event->a, 8);
-    p = put_le(p, event->b, 8);
-    p = put_le(p, event->c, 8);
-    p = put_hash(p, event->len == 0 ? (fb_hash128){0, 0} : fb_xxh128(event->bytes, event->len, 0));
-    p = put_hash(p, effects->used == 0 ? (fb_hash128){0, 0} : hash_effects(effects));
-    p = put_hash(p, digest);
-    trace->hash = fb_xxh128(block, (size_t)(p - block), 0);
+    if (trace->used == 0) next_block(trace);
+    const uint64_t step[] = {
+        UINT64_C(1) << 63 | (uint64_t)node << 32 | event->kind, /* no effect begins so */
+        event->len,
+        event->mono_ns,
+        (uint64_t)event->wall_us,
+        event->a,
+        event->b,
+        event->c,
+        digest.lo,
+        digest.hi,
+    };
+    append_words(trace, step, sizeof step / sizeof step[0]);
+    if (event->len != 0) append(trace, event->bytes, event->len);
+    for (const fb_effect *fx = fb_effects_next(effects, NULL); fx != NULL;
+         fx = fb_effects_next(effects, fx)) {
+        if (fx->kind == FB_FX_LOG) continue;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        const uint64_t head[] = {(uint64_t)fx->len << 32 | fx->kind, fx->a, fx->b, fx->c};
+        append_words(trace, head, sizeof head / sizeof head[0]);
+        append(trace, fb_effect_bytes(fx), fx->len);
+#else
+        /* Its head stands in the arena as those words would. */
+        append(trace, fx, sizeof *fx + fx->len);
+#endif
+    }
     trace->steps++;
 }
 

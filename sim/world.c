@@ -7,6 +7,7 @@
 
 #include "protocol/base/assert.h"
 #include "protocol/base/limits.h"
+#include "protocol/base/word.h"
 #include "sim/checks.h"
 #include "sim/director.h"
 #include "sim/schedule/player.h"
@@ -26,6 +27,12 @@
 
 /* A node that wants so many ticks at one moment is waiting for something that no tick brings. */
 #define BUSY_MAX 20000u
+
+/* Ids are hashes: any part of one spreads well. */
+static uint32_t id_place(const fb_sim_world *world, fb_id id)
+{
+    return (uint32_t)fb_word_load(id.b) & world->by_id_mask;
+}
 
 static void layout(fb_sim_world *world, fb_arena *arena)
 {
@@ -59,6 +66,15 @@ static void layout(fb_sim_world *world, fb_arena *arena)
         }
     }
     for (uint32_t i = 0; i < config->nodes; i++) fb_sim_process_init(world, i, arena);
+    uint32_t places = 4;
+    while (places < 2 * config->nodes) places *= 2;
+    world->by_id = fb_arena_take(arena, places, sizeof *world->by_id);
+    world->by_id_mask = places - 1;
+    for (uint32_t i = 0; arena->base != NULL && i < config->nodes; i++) {
+        uint32_t at = id_place(world, world->nodes[i].id);
+        while (world->by_id[at] != 0) at = (at + 1) & world->by_id_mask;
+        world->by_id[at] = (uint16_t)(i + 1);
+    }
     fb_sim_network_init(world, arena);
     world->effects.memory = fb_arena_take(arena, world->effects.capacity, 1);
     fb_sim_weather_init(world, arena);
@@ -123,8 +139,10 @@ const char *fb_sim_name(uint32_t node)
 
 uint32_t fb_sim_node_of(const fb_sim_world *world, fb_id id)
 {
-    for (uint32_t i = 0; i < world->config.nodes; i++) {
-        if (fb_id_equal(world->nodes[i].id, id)) return i;
+    for (uint32_t at = id_place(world, id); world->by_id[at] != 0;
+         at = (at + 1) & world->by_id_mask) {
+        uint32_t node = world->by_id[at] - 1u;
+        if (fb_id_equal(world->nodes[node].id, id)) return node;
     }
     return UINT32_MAX;
 }

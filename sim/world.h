@@ -120,6 +120,8 @@ struct fb_sim_world {
     fb_sim_blobs blobs;
     fb_sim_network network;
     fb_sim_node *nodes;
+    uint16_t *by_id; /* their places + 1, by id: open addressing, 0 for none */
+    uint32_t by_id_mask;
     fb_sim_read *reads;
     uint32_t read_free;
     uint32_t reads_max;

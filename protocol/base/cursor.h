@@ -8,6 +8,7 @@
 #define FB_BASE_CURSOR_H
 
 #include "protocol/base/types.h"
+#include "protocol/base/word.h"
 
 typedef struct fb_reader {
     const uint8_t *p;
@@ -47,8 +48,10 @@ static inline fb_span fb_read_bytes(fb_reader *r, size_t len)
 static inline uint64_t fb_read_be(fb_reader *r, size_t width)
 {
     fb_span s = fb_read_bytes(r, width);
+    if (s.p == NULL) return 0;
     uint64_t v = 0;
-    for (size_t i = 0; i < s.len; i++) v = v << 8 | s.p[i];
+    if (width == 8) return fb_load_be64(s.p);
+    for (size_t i = 0; i < width; i++) v = v << 8 | s.p[i];
     return v;
 }
 
@@ -179,6 +182,13 @@ static inline void fb_write_u32(fb_writer *w, uint32_t v)
 static inline void fb_write_u64(fb_writer *w, uint64_t v)
 {
     fb_write_be(w, v, 8);
+}
+
+/* `count` words of 8 bytes each, the lowest byte first: for what is only hashed. */
+static inline void fb_write_words(fb_writer *w, const uint64_t *words, size_t count)
+{
+    uint8_t *room = fb_write_room(w, 8 * count);
+    for (size_t i = 0; room != NULL && i < count; i++) fb_word_store(room + 8 * i, words[i]);
 }
 
 static inline void fb_write_id(fb_writer *w, fb_id id)

@@ -16,7 +16,8 @@ uint64_t fb_xxh64(const void *bytes, size_t len, uint64_t seed)
 
 fb_hash128 fb_xxh128(const void *bytes, size_t len, uint64_t seed)
 {
-    XXH128_hash_t h = XXH3_128bits_withSeed(bytes, len, seed);
+    XXH128_hash_t h =
+        seed == 0 ? XXH3_128bits(bytes, len) : XXH3_128bits_withSeed(bytes, len, seed);
     return (fb_hash128){h.low64, h.high64};
 }
 

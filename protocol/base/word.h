@@ -18,6 +18,26 @@ static inline uint64_t fb_word_load(const uint8_t *p)
     return w;
 }
 
+/* The same bytes as a big-endian number. */
+static inline uint64_t fb_load_be64(const uint8_t *p)
+{
+    return __builtin_bswap64(fb_word_load(p));
+}
+
+static inline void fb_word_store(uint8_t *p, uint64_t w)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap64(w);
+#endif
+    memcpy(p, &w, sizeof w);
+}
+
+/* The number of the lowest bit that is set in a word that is not 0. */
+static inline unsigned fb_word_lowest(uint64_t bits)
+{
+    return (unsigned)__builtin_ctzll(bits);
+}
+
 /* The number of the first byte whose top bit is set in a word that is not 0. */
 static inline unsigned fb_word_first(uint64_t top_bits)
 {

@@ -5,6 +5,7 @@
 #include "protocol/core/internal.h"
 
 struct fb_digest_mark {
+    fb_digest_cell *cell;
     uint32_t tag;
     uint32_t index;
 };
@@ -27,38 +28,34 @@ void fb_digest_touch(fb_node *node, fb_digest_tag tag, uint32_t index)
     if (cell->dirty) return;
     cell->dirty = true;
     FB_ASSERT(digests->dirty_count < digests->capacity);
-    digests->dirty[digests->dirty_count++] = (struct fb_digest_mark){(uint32_t)tag, index};
+    digests->dirty[digests->dirty_count++] = (struct fb_digest_mark){cell, (uint32_t)tag, index};
 }
 
-static void add(fb_hash128 *sum, fb_hash128 h)
+/* sum - old + fresh, as numbers of 128 bits. */
+static fb_hash128 exchanged(fb_hash128 sum, fb_hash128 old, fb_hash128 fresh)
 {
-    sum->lo += h.lo;
-    sum->hi += h.hi + (sum->lo < h.lo);
-}
-
-static void subtract(fb_hash128 *sum, fb_hash128 h)
-{
-    sum->hi -= h.hi + (sum->lo < h.lo);
-    sum->lo -= h.lo;
+    fb_hash128 less = {sum.lo - old.lo, sum.hi - old.hi - (sum.lo < old.lo)};
+    uint64_t lo = less.lo + fresh.lo;
+    return (fb_hash128){lo, less.hi + fresh.hi + (lo < fresh.lo)};
 }
 
 void fb_digests_update(fb_node *node)
 {
     fb_digests *digests = &node->digests;
+    if (digests->dirty_count == 0) return;
     uint8_t bytes[8 + FB_DIGEST_OBJECT_BYTES_MAX];
     for (uint32_t i = 0; i < digests->dirty_count; i++) {
         struct fb_digest_mark mark = digests->dirty[i];
         const fb_digest_kind *kind = digests->kinds[mark.tag];
-        fb_digest_cell *cell = kind->cell(node, mark.index);
+        fb_digest_cell *cell = mark.cell;
         fb_writer w = fb_writer_of(bytes, sizeof bytes);
-        fb_write_u32(&w, mark.tag);
-        fb_write_u32(&w, mark.index);
+        const uint64_t name = (uint64_t)mark.tag << 32 | mark.index;
+        fb_write_words(&w, &name, 1);
         kind->write(node, mark.index, &w);
         FB_ASSERT(!w.failed);
         fb_hash128 fresh = {0, 0};
         if (w.at > 8) fresh = fb_xxh128(bytes, w.at, 0);
-        subtract(&digests->sum, cell->last);
-        add(&digests->sum, fresh);
+        digests->sum = exchanged(digests->sum, cell->last, fresh);
         cell->last = fresh;
         cell->dirty = false;
     }

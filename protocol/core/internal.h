@@ -48,7 +48,7 @@ struct fb_node {
     size_t effects_min;
     size_t scratch_bytes;
     size_t end_bytes; /* of the arena, kept for the end of the incarnation */
-    fb_arena arena; /* of the whole instance, full after creation */
+    fb_arena arena;   /* of the whole instance, full after creation */
     fb_phase phase;
     bool stepping;
     bool starved; /* something waits for nothing but the next step */

@@ -25,14 +25,16 @@ static fb_digest_cell *digest_cell(fb_node *node, uint32_t index)
 static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     (void)index;
-    fb_write_u8(w, (uint8_t)node->phase);
-    fb_write_u64(w, node->incarnation);
-    fb_write_u64(w, node->store->w_sealed);
-    fb_write_u64(w, node->store->w_durable);
-    fb_write_u64(w, node->store->op_serial);
-    fb_write_u64(w, node->uuid.count);
-    fb_write_u64(w, node->uuid.last_ms);
-    fb_write_u32(w, node->uuid.counter);
+    const uint64_t words[] = {
+        (uint64_t)node->phase << 32 | node->uuid.counter,
+        node->incarnation,
+        node->store->w_sealed,
+        node->store->w_durable,
+        node->store->op_serial,
+        node->uuid.count,
+        node->uuid.last_ms,
+    };
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
     fb_write_id(w, node->uuid_mark);
 }
 
@@ -204,9 +206,8 @@ static void advance(fb_node *node)
     if (node->ending == FB_OK) fb_store_advance(node);
     if (node->ending == FB_OK) fb_requests_flush(node);
     for (const fb_plane *const *plane = fb_planes; *plane != NULL; plane++) {
-        if (node->ending == FB_OK && node->phase == FB_PHASE_RUNNING && (*plane)->flush != NULL) {
-            (*plane)->flush(node);
-        }
+        if ((*plane)->flush == NULL) continue;
+        if (node->ending == FB_OK && node->phase == FB_PHASE_RUNNING) (*plane)->flush(node);
     }
     /* Flushing may have executed changes (an identifier's mark, an accepted frame). */
     if (node->ending == FB_OK) fb_store_advance(node);

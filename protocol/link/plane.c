@@ -94,8 +94,7 @@ static void link_write(const fb_node *node, uint32_t index, fb_writer *w)
                  : (uint64_t)link->parts[FB_CHANNEL_MESSAGING].used << 32 |
                        link->parts[FB_CHANNEL_CALLS].used,
     };
-    uint8_t *room = fb_write_room(w, sizeof words);
-    for (size_t i = 0; room != NULL && i < LINK_WORDS; i++) fb_store_be(room + 8 * i, words[i], 8);
+    fb_write_words(w, words, LINK_WORDS);
 }
 
 static const fb_digest_kind link_kind = {"link", link_count, link_cell, link_write};

@@ -44,11 +44,10 @@ static fb_digest_cell *sender_cell(fb_node *node, uint32_t index)
 static void write_counts(const fb_sender *s, fb_writer *w)
 {
     const fb_message_counts *c = &s->counts;
-    fb_write_u64(w, s->rate_ns);
-    fb_write_u64(w, s->refusals);
-    fb_write_u64(w, c->delivered);
-    fb_write_u32(w, (uint32_t)c->dropped);
-    fb_write_u32(w, (uint32_t)(c->floor_resets << 16 ^ c->conflicts));
+    const uint64_t words[] = {
+        s->rate_ns, s->refusals, c->delivered, c->dropped, c->floor_resets << 32 ^ c->conflicts,
+    };
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
 }
 
 static void sender_write(const fb_node *node, uint32_t index, fb_writer *w)
@@ -67,17 +66,18 @@ static void record_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_record *r = &node->messaging->record[index];
     if (r->member == FB_NONE) return;
-    fb_write_u8(w, r->state);
-    fb_write_u32(w, r->member);
-    fb_write_u32(w, r->links);
-    fb_write_u32(w, r->cursor);
-    fb_write_u32(w, r->count);
-    fb_write_u64(w, (uint64_t)r->floor_ms);
-    fb_write_u64(w, (uint64_t)r->highest_ms);
-    fb_write_u64(w, r->sequence);
-    fb_write_u64(w, r->last_w);
-    fb_write_u64(w, r->sum.lo);
-    fb_write_u64(w, r->sum.hi);
+    const uint64_t words[] = {
+        (uint64_t)r->state << 32 | r->member,
+        (uint64_t)r->links << 32 | r->cursor,
+        r->count,
+        (uint64_t)r->floor_ms,
+        (uint64_t)r->highest_ms,
+        r->sequence,
+        r->last_w,
+        r->sum.lo,
+        r->sum.hi,
+    };
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
     write_counts(&node->messaging->sender[r->member], w);
 }
 
@@ -90,20 +90,19 @@ static void channel_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_message_channel *c = &node->messaging->channel[index];
     if (!c->up) return;
-    fb_write_u32(w, c->member);
-    fb_write_u8(w, c->interest);
-    fb_write_u8(w, c->out);
-    fb_write_u8(w, (uint8_t)(c->floor_reset_used + 2 * c->ack_again + 4 * c->interest_due));
-    fb_write_u64(w, c->base);
-    fb_write_u32(w, c->count);
-    fb_write_u32(w, c->given);
-    fb_write_u64(w, c->mix);
-    fb_write_u32(w, c->redo_count);
-    fb_write_u32(w, c->pending);
-    fb_write_u32(w, c->scan);
-    fb_write_u32(w, c->unicasts);
-    fb_write_u64(w, c->received);
-    fb_write_u64(w, c->ack_sent);
+    const uint64_t words[] = {
+        (uint64_t)c->member << 32 | (uint64_t)c->interest << 16 | (uint64_t)c->out << 8 |
+            (uint64_t)c->floor_reset_used | (uint64_t)c->ack_again << 1 |
+            (uint64_t)c->interest_due << 2,
+        c->base,
+        (uint64_t)c->count << 32 | c->given,
+        c->mix,
+        (uint64_t)c->redo_count << 32 | c->pending,
+        (uint64_t)c->scan << 32 | c->unicasts,
+        c->received,
+        c->ack_sent,
+    };
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
     for (uint32_t i = 0; i < c->hold_count; i++) {
         fb_write_u64(w, c->holds[i].w);
         fb_write_u64(w, c->holds[i].number);

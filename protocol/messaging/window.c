@@ -18,7 +18,10 @@ static fb_window_entry *entry_at(fb_message_channel *channel, uint32_t i)
 
 static void touch(fb_node *node, uint32_t link)
 {
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    /* Several times a message: mostly it is marked already. */
+    if (!node->messaging->channel[link].digest.dirty) {
+        fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    }
 }
 
 /* Stands for (number, message) in the digest of the window. */

@@ -79,12 +79,12 @@ typedef struct fb_sim_message {
 
 static inline fb_sim_message fb_sim_message_of(const fb_effect *fact)
 {
-    fb_reader r = fb_reader_of(fb_sim_fact_bytes(fact));
-    fb_sim_message m;
-    m.space = fb_read_id(&r);
-    m.peer = fb_read_id(&r);
-    m.id = fb_read_id(&r);
-    m.timestamp = fb_read_u64(&r);
+    const uint8_t *bytes = fb_effect_bytes(fact);
+    fb_sim_message m = {.timestamp = 0};
+    if (fact->len >= 16) memcpy(m.space.b, bytes, 16);
+    if (fact->len >= 32) memcpy(m.peer.b, bytes + 16, 16);
+    if (fact->len >= 48) memcpy(m.id.b, bytes + 32, 16);
+    if (fact->len >= 56) m.timestamp = fb_load_be64(bytes + 48);
     return m;
 }
 

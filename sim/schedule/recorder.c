@@ -134,7 +134,7 @@ bool fb_sim_recorder_end(fb_sim_world *world)
     lines_prune(schedule, world->now_ns - recorder->start_ns);
     lines_sort(schedule);
     schedule->has_hash = true;
-    schedule->hash = world->trace.hash;
+    schedule->hash = fb_sim_trace_hash(&world->trace);
     schedule->expect = FB_SIM_EXPECT_PASS;
     if (world->result != FB_SIM_PASS) {
         schedule->expect = FB_SIM_EXPECT_VIOLATES;

@@ -222,7 +222,7 @@ void fb_sim_record_step(fb_sim_world *world, uint32_t node, const fb_event *even
         .a = event->a,
         .b = event->b,
         .c = event->c,
-        .hash = world->trace.hash.lo,
+        .hash = fb_sim_trace_hash(&world->trace).lo,
         .notes = live->notes + 1,
         .sends = live->messages + 1,
         .len = event->len,

@@ -73,7 +73,7 @@ void fb_sim_source_verdict(const fb_sim_world *world, const fb_sim_source *sourc
     fb_sim_verdict verdict = {.result = world->result,
                               .check = world->check,
                               .events = world->steps,
-                              .hash = world->trace.hash,
+                              .hash = fb_sim_trace_hash(&world->trace),
                               .schedule = source->path};
     fb_sim_print_verdict(&world->config, &verdict);
 }

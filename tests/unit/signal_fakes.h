@@ -654,8 +654,8 @@ static void check_digest(uint32_t i)
         for (uint32_t k = 0; k < kind->count(node); k++) {
             uint8_t bytes[8 + FB_DIGEST_OBJECT_BYTES_MAX];
             fb_writer w = fb_writer_of(bytes, sizeof bytes);
-            fb_write_u32(&w, tag);
-            fb_write_u32(&w, k);
+            const uint64_t name = (uint64_t)tag << 32 | k;
+            fb_write_words(&w, &name, 1);
             kind->write(node, k, &w);
             FB_ASSERT(!w.failed);
             if (w.at == 8) continue;

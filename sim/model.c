@@ -132,8 +132,8 @@ static void undo(fb_sim_model *model, uint32_t node, uint32_t index)
     }
 }
 
-static void replace(fb_sim_model *model, uint32_t index, uint32_t target, uint32_t field,
-                    bool maybe)
+static void edge_add(fb_sim_model *model, uint32_t index, uint32_t target, uint32_t field,
+                     bool maybe)
 {
     if (model->edge_count == FB_SIM_MODEL_EDGES) {
         model->blind = true;
@@ -150,6 +150,20 @@ static void replace(fb_sim_model *model, uint32_t index, uint32_t target, uint32
                                     .maybe = maybe};
     c->targets = e;
     t->replacers = e;
+}
+
+/* Within one life a later change of a field replaces its earlier ones, listed or not: so does the
+ * list of whoever saw it, on nodes that never got it. Where all have it they are gone already. */
+static void replace(const fb_sim_world *world, fb_sim_model *model, uint32_t index, uint32_t target,
+                    uint32_t field, bool maybe)
+{
+    uint16_t everybody = (uint16_t)((1u << world->config.nodes) - 1);
+    edge_add(model, index, target, field, maybe);
+    while (model->changes[target].applied != everybody) {
+        target = model->changes[target].earlier[field];
+        if (target == 0) return;
+        edge_add(model, index, target, field, maybe);
+    }
 }
 
 static void wait_for_store(fb_sim_model *model, uint32_t node, uint32_t index, uint64_t w)
@@ -206,12 +220,13 @@ void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t nod
         }
         for (uint32_t i = 0; i < live->count; i++) {
             uint32_t target = live->changes[i];
-            replace(model, index, target, f, fb_sim_model_is_covered(model, node, target));
+            replace(world, model, index, target, f, fb_sim_model_is_covered(model, node, target));
         }
         /* A later change of one life replaces its earlier ones, whether it holds them or not. */
         uint32_t last = n->last[record][f];
         if (last != 0 && model->changes[last - 1].incarnation == c->incarnation) {
-            replace(model, index, last - 1, f, false);
+            replace(world, model, index, last - 1, f, false);
+            c->earlier[f] = last - 1;
         }
         n->last[record][f] = index + 1;
     }
@@ -316,6 +331,7 @@ void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
         c.sets = c.touches;
         c.targets = c.replacers = 0;
         c.backup = 0;
+        memset(c.earlier, 0, sizeof c.earlier);
         model->changes[kept] = c;
         bucket_add(model, kept);
         kept++;

@@ -3,7 +3,8 @@
  *
  * It is written for clarity and shares no code with the core. A change sets or unsets fields of one
  * record and replaces exactly what its writer held then; a value is live on a node while no change
- * that replaces it is applied there (DESIGN 3.1, merge). What a crash, a lost or an old disk takes
+ * that replaces it is applied there (DESIGN 3.1, merge). A value that is replaced stands for the
+ * earlier ones of its life, whether it is applied or not. What a crash, a lost or an old disk takes
  * away is taken away here too. Clusters of more than FB_SIM_MODEL_NODES are not modelled. */
 #ifndef FB_SIM_MODEL_H
 #define FB_SIM_MODEL_H
@@ -48,6 +49,7 @@ typedef struct fb_sim_model_change {
     bool forked;         /* its author's disk went back behind it */
     bool excused;        /* lost with the only disks that had it */
     uint32_t written_at; /* steps of the world */
+    uint32_t earlier[FB_SIM_FIELDS]; /* change of the same life that touched the field before */
     uint32_t applied_at[FB_SIM_MODEL_NODES];
     uint32_t stored_at[FB_SIM_MODEL_NODES];
 } fb_sim_model_change;

@@ -133,6 +133,21 @@ static uint8_t next_type(uint32_t owes)
     return 0;
 }
 
+/* Numbers of requests ascend on a link, whatever places their calls have: a server of a byte stream
+ * takes none that comes after a later one. */
+static uint32_t first_request(const struct fb_rpc *rpc, uint32_t link, uint32_t at)
+{
+    uint64_t number = rpc->call[at].number;
+    for (uint32_t i = 0; i < rpc->own; i++) {
+        const fb_call *call = &rpc->call[i];
+        if (call->role != FB_SIDE_CALLER || call->link != link || call->number >= number) continue;
+        if ((call->owes & 1u << FB_CALL_REQUEST) == 0) continue;
+        number = call->number;
+        at = i;
+    }
+    return at;
+}
+
 static bool choose(fb_node *node, uint32_t index)
 {
     struct fb_rpc *rpc = node->rpc;
@@ -145,12 +160,13 @@ static bool choose(fb_node *node, uint32_t index)
     if (link->owing == 0) return false;
     for (uint32_t i = 0; i < rpc->calls; i++) {
         uint32_t at = (link->scan + i) % rpc->calls;
-        fb_call *call = &rpc->call[at];
+        const fb_call *call = &rpc->call[at];
         if (call->role == FB_SIDE_FREE || call->link != index || call->owes == 0) continue;
         link->out = next_type(call->owes);
+        if (link->out == FB_CALL_REQUEST) at = first_request(rpc, index, at);
         link->out_call = at;
         link->scan = at + 1;
-        call->peeked = true;
+        rpc->call[at].peeked = true;
         return true;
     }
     return false;

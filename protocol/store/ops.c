@@ -468,15 +468,28 @@ static void seal(fb_node *node)
     fb_digest_touch(node, FB_DIGEST_NODE, 0);
 }
 
+/* Once admitted it stands in another queue, or its read is out: the rest of this one is what was
+ * behind it before. */
+static bool admit_first(fb_node *node)
+{
+    fb_op_queue *queue = &node->store->to_admit;
+    fb_op *op = &node->store->ops[queue->head - 1];
+    uint32_t next = op->next;
+    if (!admit(node, op)) return false;
+    queue->head = next;
+    if (next == 0) queue->tail = 0;
+    queue->count--;
+    return true;
+}
+
 void fb_store_advance(fb_node *node)
 {
     fb_store *store = node->store;
     while (store->to_admit.head != 0 && node->ending == FB_OK) {
-        if (!admit(node, &store->ops[store->to_admit.head - 1])) {
+        if (!admit_first(node)) {
             fb_set_compact(fb_store_building(store));
-            if (!admit(node, &store->ops[store->to_admit.head - 1])) break;
+            if (!admit_first(node)) break;
         }
-        dequeue(store, &store->to_admit);
     }
     while (store->ready.head != 0 && node->ending == FB_OK) {
         if (!fb_effect_fits(node, FB_REPLY_BYTES_MAX)) {

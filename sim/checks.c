@@ -3,6 +3,11 @@
 
 #include "protocol/base/assert.h"
 #include "protocol/base/word.h"
+#include "sim/director.h"
+
+#define DIRECTOR_FACTS                                                                             \
+    (FB_SIM_FACT(FB_FACT_STARTED) | FB_SIM_FACT(FB_FACT_LINK_BOUND) |                              \
+     FB_SIM_FACT(FB_FACT_LINK_ENDED) | FB_SIM_FACT(FB_FACT_MEMBER))
 
 void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -51,6 +56,7 @@ void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *eve
 void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact)
 {
     if (fact->a == FB_FACT_STARTED) world->nodes[node].running = true;
+    if ((DIRECTOR_FACTS >> (fact->a & 63) & 1) != 0) fb_sim_director_fact(world, node, fact);
     if (!world->config.checks || fact->a >= 64) return;
     for (uint64_t bits = world->checks->by_fact[fact->a]; bits != 0; bits &= bits - 1) {
         uint32_t i = fb_word_lowest(bits);
@@ -81,6 +87,7 @@ void fb_sim_wrote(fb_sim_world *world, uint32_t node, uint64_t incarnation, uint
 
 void fb_sim_incarnation_over(fb_sim_world *world, uint32_t node)
 {
+    fb_sim_director_over(world, node);
     EACH(over, node);
 }
 

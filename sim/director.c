@@ -17,14 +17,21 @@
 #define SECOND   UINT64_C(1000000000)
 #define POLL_NS  (250 * MS)
 #define SETUP_NS (300 * SECOND)
+/* Disk, network and the poll itself, each far below this in good weather. */
+#define MARGIN_NS (1 * SECOND)
 
 void fb_sim_director_init(fb_sim_world *world, fb_arena *arena)
 {
     fb_sim_director *director = fb_arena_take(arena, 1, sizeof *director);
     fb_sim_asked *asked = fb_arena_take(arena, world->config.nodes, sizeof *asked);
+    size_t pairs = (size_t)world->config.nodes * world->config.nodes;
+    uint64_t *bound = fb_arena_take(arena, pairs, sizeof *bound);
+    uint8_t *reached = fb_arena_take(arena, world->config.nodes, 1);
     if (arena->base == NULL) return;
     world->director = director;
     director->asked = asked;
+    director->bound = bound;
+    director->reached = reached;
 }
 
 void fb_sim_director_start(fb_sim_world *world)
@@ -36,6 +43,10 @@ void fb_sim_director_start(fb_sim_world *world)
 static void phase_begin(fb_sim_world *world, fb_sim_phase phase, uint64_t length_ns)
 {
     fb_sim_director *d = world->director;
+    if (phase == FB_SIM_PHASE_HEAL) {
+        d->healed_ns = world->now_ns;
+        d->joins = false;
+    }
     d->phase = phase;
     d->phase_since_ns = world->now_ns;
     d->phase_until_ns = fb_add_sat_u64(world->now_ns, length_ns);
@@ -43,14 +54,94 @@ static void phase_begin(fb_sim_world *world, fb_sim_phase phase, uint64_t length
     if (world->timeline != NULL) fb_sim_timeline_phase(world);
 }
 
-uint64_t fb_sim_liveness_bound_ns(const fb_sim_world *world)
+/* A link that was being opened in the bad weather runs into its deadline, its address has its
+ * longest pause, then there is a link. (One that only looks open is silent for a shorter time.) Who
+ * was shut out (profile 5, profile 7) may knock once more just before that is over. */
+uint64_t fb_sim_linked_by_ns(const fb_sim_world *world)
 {
-    fb_timing t = fb_options_small().timing;
-    (void)world;
-    /* A dead link is noticed, dialled again at the end of the longest back-off and bound; then two
-     * rounds of comparing vectors, each with a call that may have to run into its deadline. */
-    return t.silent_ns + 2 * t.redial_max_ns + t.handshake_ns + 2 * (t.heartbeat_ns + t.call_ns) +
-           4 * t.onward_ns;
+    const fb_sim_director *d = world->director;
+    const fb_timing *t = &world->config.timing;
+    uint64_t by = d->healed_ns + fb_max_u64(t->handshake_ns, t->silent_ns) + t->redial_max_ns;
+    if (d->shut_ns != 0) by = fb_max_u64(by, d->shut_ns + 2 * t->redial_max_ns);
+    if (d->stranger_ns != 0) {
+        by = fb_max_u64(by, d->stranger_ns + 2 * t->pending_ns + t->redial_max_ns);
+    }
+    /* A pending link has to end first, and its address to be forgiven. */
+    if (d->joins) by = fb_max_u64(by, d->healed_ns + 3 * t->pending_ns + t->redial_max_ns);
+    return by + MARGIN_NS;
+}
+
+/* True when links lead from each node of the core to each. */
+static bool core_is_linked(const fb_sim_world *world)
+{
+    const fb_sim_director *d = world->director;
+    uint32_t nodes = world->config.nodes, first = 0;
+    while (first < nodes && world->held_apart[first]) first++;
+    memset(d->reached, 0, nodes);
+    if (first < nodes) d->reached[first] = 1;
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t i = 0; i < nodes; i++) {
+            if (d->reached[i] != 1) continue;
+            d->reached[i] = 2; /* its neighbours were looked at */
+            for (uint32_t j = 0; j < nodes; j++) {
+                if (d->reached[j] != 0 || world->held_apart[j]) continue;
+                if (d->bound[i * nodes + j] == 0 || d->bound[j * nodes + i] == 0) continue;
+                d->reached[j] = 1;
+                more = true;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (d->reached[i] == 0 && !world->held_apart[i]) return false;
+    }
+    return true;
+}
+
+/* From the last change of a link or of a life: a heartbeat shows the difference to a neighbour, the
+ * next one to the neighbour's, one more pause before it is told onward. A call whose frames a
+ * carrier lost or mixed up runs into its deadline first (profile 7). */
+uint64_t fb_sim_agreed_by_ns(const fb_sim_world *world)
+{
+    const fb_sim_director *d = world->director;
+    const fb_timing *t = &world->config.timing;
+    uint64_t since = fb_max_u64(d->healed_ns, d->stirred_ns);
+    uint64_t linked_by = fb_sim_linked_by_ns(world);
+    since = core_is_linked(world) ? fb_min_u64(since, linked_by) : linked_by;
+    /* A stream that waits for bytes which never come shows it by its silence. */
+    uint64_t hung = world->network.hung_ns;
+    if (hung != 0) since = fb_max_u64(since, hung + t->silent_ns + t->heartbeat_ns);
+    uint64_t lost = world->network.disturbed_ns;
+    if (lost != 0) since = fb_max_u64(since, lost + t->call_ns);
+    uint64_t hops = world->config.degree == 0 ? 1 : 6;
+    return since + hops * t->onward_ns + t->heartbeat_ns + MARGIN_NS;
+}
+
+void fb_sim_director_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact)
+{
+    fb_sim_director *d = world->director;
+    uint32_t nodes = world->config.nodes;
+    uint64_t *bound = &d->bound[(size_t)node * nodes];
+    if (fact->a == FB_FACT_LINK_BOUND && fact->len >= 32) {
+        fb_id peer;
+        memcpy(peer.b, fb_effect_bytes(fact) + 16, sizeof peer.b);
+        uint32_t to = fb_sim_node_of(world, peer);
+        if (to != UINT32_MAX) bound[to] = fact->b;
+    }
+    if (fact->a == FB_FACT_LINK_ENDED) {
+        for (uint32_t i = 0; i < nodes; i++) {
+            if (bound[i] == fact->b) bound[i] = 0;
+        }
+        if (fact->c == FB_ERR_LINK_MISBEHAVED) d->shut_ns = world->now_ns;
+        if (fact->c == FB_ERR_LINK_PENDING) d->stranger_ns = world->now_ns;
+    }
+    if (!world->held_apart[node]) d->stirred_ns = world->now_ns;
+}
+
+void fb_sim_director_over(fb_sim_world *world, uint32_t node)
+{
+    size_t nodes = world->config.nodes;
+    memset(&world->director->bound[node * nodes], 0, nodes * sizeof *world->director->bound);
 }
 
 /* Asking. */
@@ -290,7 +381,7 @@ static void setup(fb_sim_world *world)
     for (uint32_t i = 0; i < nodes && !world->stop; i++) all = setup_dial(world, i) && all;
     if (!all || world->stop) return;
     routes_draw(world);
-    phase_begin(world, FB_SIM_PHASE_HEAL, fb_sim_liveness_bound_ns(world) + nodes * SECOND);
+    phase_begin(world, FB_SIM_PHASE_HEAL, FB_NEVER);
 }
 
 /* External carriers: where there is nothing else they are opened again whenever both ends are up;
@@ -380,7 +471,11 @@ static void heal(fb_sim_world *world)
     for (uint32_t i = 0; i < nodes; i++) {
         if (world->nodes[i].core == NULL && !world->nodes[i].booting) fb_sim_boot(world, i);
     }
-    phase_begin(world, FB_SIM_PHASE_HEAL, fb_sim_liveness_bound_ns(world) + nodes * SECOND / 4);
+    phase_begin(world, FB_SIM_PHASE_HEAL, FB_NEVER);
+    for (uint32_t i = 0; i < nodes; i++) {
+        bool joins = world->nodes[i].forgot && !world->held_apart[i];
+        world->director->joins = world->director->joins || joins;
+    }
 }
 
 static void ask_areas(fb_sim_world *world)
@@ -469,10 +564,21 @@ static void stall_text(const fb_sim_world *world, char *out, size_t cap)
     }
 }
 
-/* A schedule says how long the quiet of each round lasts, and which round is the last. */
-static uint64_t quiet_ns(const fb_sim_world *world)
+/* Links that open late give again what an earlier one left (profile 6); what was told onward waits
+ * for a heartbeat and a pause. Then there are heartbeats alone, for the longest pause of anything
+ * that repeats. */
+static void quiet_begin(fb_sim_world *world)
 {
-    return world->player != NULL ? fb_sim_player_quiet_ns(world) : FB_SIM_DIRECTOR_QUIET_NS;
+    fb_sim_director *d = world->director;
+    const fb_timing *t = &world->config.timing;
+    uint64_t from = fb_max_u64(world->now_ns, fb_sim_linked_by_ns(world));
+    d->quiet_ns = from + t->heartbeat_ns + t->onward_ns + MARGIN_NS;
+    uint64_t length = d->quiet_ns + 2 * t->resend_max_ns - world->now_ns;
+    /* A schedule may say how long it is. */
+    if (world->player != NULL && fb_sim_player_quiet_ns(world) != FB_SIM_DIRECTOR_QUIET_NS) {
+        length = fb_sim_player_quiet_ns(world);
+    }
+    phase_begin(world, FB_SIM_PHASE_QUIET, length);
 }
 
 static bool over(const fb_sim_world *world)
@@ -501,10 +607,10 @@ void fb_sim_at_script(fb_sim_world *world)
         break;
     case FB_SIM_PHASE_HEAL:
         if (d->polls > 1 && same_areas(world)) {
-            phase_begin(world, FB_SIM_PHASE_QUIET, quiet_ns(world));
+            quiet_begin(world);
             break;
         }
-        if (world->now_ns > d->phase_until_ns) {
+        if (world->now_ns > fb_sim_agreed_by_ns(world)) {
             stall_text(world, text, sizeof text);
             fb_sim_violated(
                 world, FB_SIM_LIVENESS, "converges",

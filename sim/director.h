@@ -11,7 +11,7 @@
 
 typedef struct fb_sim_world fb_sim_world;
 
-/* How long a core that agrees is watched. */
+/* How long a core that agrees is watched: in a schedule this means as long as the timers say. */
 #define FB_SIM_DIRECTOR_QUIET_NS UINT64_C(55000000000)
 
 typedef enum fb_sim_phase {
@@ -42,6 +42,14 @@ typedef struct fb_sim_director {
     uint64_t phase_since_ns;
     uint64_t phase_until_ns;
     uint32_t polls;
+    uint64_t healed_ns;   /* when the running HEAL began */
+    uint64_t stirred_ns;  /* the core's links or lives changed last */
+    uint64_t *bound;      /* from * nodes + to: the link that is bound; 0: none */
+    uint8_t *reached;     /* scratch, by node */
+    uint64_t shut_ns;     /* somebody was shut out last; 0: never */
+    uint64_t stranger_ns; /* somebody without a name was shut out for long last */
+    bool joins;           /* a member of the core lost its disk and joins again */
+    uint64_t quiet_ns;    /* from here on only heartbeats are left */
     bool bench;
     uint32_t record;     /* that every node is asked for */
     uint8_t invite[512]; /* one for all who join */
@@ -65,7 +73,15 @@ void fb_sim_round_line(fb_sim_world *world);
 bool fb_sim_director_asked_record(const fb_sim_world *world, uint32_t node, uint64_t request,
                                   uint32_t *record);
 
-/* The time within which a healed core must have converged. */
-uint64_t fb_sim_liveness_bound_ns(const fb_sim_world *world);
+/* Facts that the bounds below follow from. */
+void fb_sim_director_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact);
+
+/* A node's incarnation ended, and its links with it. */
+void fb_sim_director_over(fb_sim_world *world, uint32_t node);
+
+/* When each pair of a healed core that has an address has its link at the latest. */
+uint64_t fb_sim_linked_by_ns(const fb_sim_world *world);
+/* When a healed core agrees at the latest, as far as it is known now. */
+uint64_t fb_sim_agreed_by_ns(const fb_sim_world *world);
 
 #endif

@@ -480,6 +480,7 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
         }
         if (!flow->scheduled && !flow->stalled && !flow->paused) delivery_next(world, c, side);
     }
+    if (harmed && !cut) world->network.hung_ns = world->now_ns;
     if (world->record != NULL) {
         fb_sim_record_sent(world, end_name(world, c, 1 - side), bytes.len, len, harmed);
     }
@@ -673,6 +674,7 @@ void fb_sim_network_crashed(fb_sim_world *world, uint32_t node)
                 at += UINT64_C(3600000000000);
                 c->flows[1 - side].swallowing = true;
                 world->fired[FB_SIM_FAULT_HALF_OPEN]++;
+                net->hung_ns = world->now_ns;
             }
             flow_end(world, c, side, FB_ERR_LINK_CLOSED, at, coin(world, c, side));
         }
@@ -726,9 +728,10 @@ void fb_sim_carrier_open(fb_sim_world *world, uint32_t a, uint32_t b)
         if (c->ends[0].open && c->ends[1].open) return;
         /* One end waits for a peer that is gone: its driver notices now. */
         for (uint32_t side = 0; side < 2; side++) {
-            if (c->ends[side].open && !c->flows[1 - side].ended) {
-                flow_end(world, c, 1 - side, FB_ERR_LINK_CLOSED, world->now_ns, true);
-            }
+            fb_sim_flow *flow = &c->flows[1 - side];
+            if (!c->ends[side].open || (flow->ended && flow->end_at_ns <= world->now_ns)) continue;
+            flow->ended = false; /* half-open: it was to learn of it much later */
+            flow_end(world, c, 1 - side, FB_ERR_LINK_CLOSED, world->now_ns, true);
         }
         return;
     }
@@ -774,6 +777,7 @@ static void frame_launch(fb_sim_world *world, uint32_t node, uint32_t end, uint3
 {
     fb_sim_network *net = &world->network;
     if (net->frame_free == NONE) {
+        net->disturbed_ns = world->now_ns;
         world->fired[FB_SIM_FAULT_LOSS]++; /* the carrier's own queue is full */
         return;
     }
@@ -785,6 +789,13 @@ static void frame_launch(fb_sim_world *world, uint32_t node, uint32_t end, uint3
     fb_sim_schedule(world, at_ns, node, FB_SIM_AT_FRAME, place, 0);
 }
 
+/* Of nodes that are held apart nobody expects anything. */
+static void disturbed(fb_sim_world *world, const fb_sim_connection *c)
+{
+    if (world->held_apart[c->ends[0].node] || world->held_apart[c->ends[1].node]) return;
+    world->network.disturbed_ns = world->now_ns;
+}
+
 static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span frame,
                        wanted what)
 {
@@ -793,9 +804,13 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
     uint32_t end = end_name(world, c, 1 - side);
     uint32_t to = c->ends[1 - side].node;
     uint64_t message = world->record != NULL ? fb_sim_record_frame_sent(world, end, frame.len) : 0;
-    if (path->blocked || !c->ends[1 - side].open) return;
-    if (wants(&what, FB_SIM_MESSAGE_DROP)) return;
+    fb_sim_flow *flow = &c->flows[side];
+    if (path->blocked || !c->ends[1 - side].open || wants(&what, FB_SIM_MESSAGE_DROP)) {
+        disturbed(world, c);
+        return;
+    }
     if (one_of(world, path, FB_SIM_STREAM_LOSS, occurrence, path->loss_of)) {
+        disturbed(world, c);
         world->fired[FB_SIM_FAULT_LOSS]++;
         return;
     }
@@ -803,6 +818,7 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
     memcpy(fb_sim_blob_writable(&world->blobs, bytes), frame.p, frame.len);
     if (wants(&what, FB_SIM_MESSAGE_CORRUPT) && frame.len != 0) {
         fb_sim_blob_writable(&world->blobs, bytes)[frame.len / 2] ^= 1;
+        disturbed(world, c);
         if (world->record != NULL) fb_sim_record_harmed(world, message);
     }
     uint32_t copies = wants(&what, FB_SIM_MESSAGE_DUP) ? 2 : 1;
@@ -817,12 +833,17 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
             at += fb_draw_below(world->seed, FB_SIM_STREAM_REORDER, path_entity(world, path),
                                 key + (UINT64_C(1) << 56), path->reorder_ns);
             world->fired[FB_SIM_FAULT_REORDER]++;
+        } else if (path->in_order) {
+            at = fb_max_u64(at, flow->last_at_ns);
         }
+        if (at < flow->last_at_ns || i != 0) disturbed(world, c);
+        flow->last_at_ns = fb_max_u64(at, flow->last_at_ns);
         frame_launch(world, to, end, c->stamp, bytes, at, message);
     }
     fb_sim_network *net = &world->network;
     if (net->recorded_frame != 0 &&
         one_of(world, path, FB_SIM_STREAM_REPLAY, occurrence, path->stale_of)) {
+        disturbed(world, c);
         frame_launch(world, to, end, c->stamp, net->recorded_frame, world->now_ns + 1000000, 0);
         world->fired[FB_SIM_FAULT_STALE_SESSION]++;
     }
@@ -927,6 +948,7 @@ void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb
                     } else if (flow->granted + bytes.len <= flow->taken + net->window_bytes) {
                         /* The machine's own bytes do not use up its node's credit. */
                         flow->granted += bytes.len;
+                        net->hung_ns = world->now_ns;
                         stream_push(world, c, side, bytes, nothing);
                     }
                     return;

@@ -29,6 +29,7 @@ typedef struct fb_sim_path {
     uint16_t segment_of_16;
     uint16_t dup_copies;
     bool blocked;
+    bool in_order;  /* no weather: a carrier's frames do not overtake each other */
     bool half_open; /* a peer that vanishes here is not noticed */
     /* Occurrences of the draws. */
     uint64_t sends;
@@ -120,6 +121,8 @@ typedef struct fb_sim_network {
     uint32_t recorded_stamp;
     uint32_t recorded_to; /* node that was dialled */
     fb_sim_blob recorded_frame;
+    uint64_t disturbed_ns; /* a carrier lost, repeated or mixed up a frame; 0: never */
+    uint64_t hung_ns;      /* a stream lost, changed or gained bytes, or an end that nobody tells */
     uint64_t replays;
     uint64_t link_serial; /* numbers of links are never reused, also across boots */
 } fb_sim_network;

@@ -2,10 +2,8 @@
 #include "sim/checkers/list.h"
 #include "sim/director.h"
 
-/* After a core agrees, has dialled its last lost links and had its pauses, only heartbeats are
- * left. */
-
-#define GRACE_NS UINT64_C(45000000000)
+/* After a core agrees, has opened its last links, given on them what earlier ones left (profile 6)
+ * and had its pauses, only heartbeats are left. The director says from when. */
 
 typedef struct state {
     uint64_t sent;
@@ -17,7 +15,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 {
     state *s = own;
     const fb_sim_director *d = world->director;
-    if (d->phase != FB_SIM_PHASE_QUIET || world->now_ns < d->phase_since_ns + GRACE_NS) {
+    if (d->phase != FB_SIM_PHASE_QUIET || world->now_ns < d->quiet_ns) {
         s->sent = s->sealed = 0;
         return;
     }

@@ -93,11 +93,11 @@ int fb_sim_catalogue_main(const char *verb, int argc, char **argv)
         }
         closing(count);
     } else if (strcmp(verb, "mutants") == 0) {
-        for (int i = 1; i < FB_MUTANTS; i++) {
+        for (int i = 1; i < fb_sim_mutant_count; i++) {
             const fb_sim_mutant_row *row = &fb_sim_mutant_rows[i];
             printf("%-28s %-24s %s; found by %s\n", row->name, row->place, row->text, row->check);
         }
-        closing(FB_MUTANTS - 1);
+        closing((uint64_t)fb_sim_mutant_count - 1);
     } else {
         for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) printf("%s\n", limits[i]);
         closing(sizeof limits / sizeof limits[0]);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "sim/main_sim.h"
+#include "sim/program.h"
 #include "sim/world.h"
 
 #define MS UINT64_C(1000000)
@@ -31,6 +32,7 @@ fb_sim_config fb_sim_config_default(void)
         .read_mean_ns = 30000,
         .write_mean_ns = 300000,
     };
+    fb_sim_config_adapt(&config);
     return config;
 }
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/flags.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "sim/main_sim.h"
-#include "sim/mutants.h"
 
 int fb_sim_refuse(const char *what, const char *which)
 {
@@ -19,37 +15,6 @@ int fb_sim_refuse(const char *what, const char *which)
     }
     fputc('\n', stderr);
     return FB_SIM_EXIT_USAGE;
-}
-
-/* Another program of the same folder has the planted bugs in it. */
-int fb_sim_mutant_switch(int argc, char **argv, const char *mutant)
-{
-#ifdef FB_PLANTED_BUGS
-    (void)argc;
-    (void)argv;
-    fb_planted_bug = fb_sim_mutant_of(mutant);
-    if (fb_planted_bug != 0) return -1;
-    return fb_sim_refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
-#else
-    if (fb_sim_mutant_of(mutant) == 0) {
-        return fb_sim_refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
-    }
-    char path[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 32);
-    if (len <= 0) return fb_sim_refuse("cannot find the program's own folder", NULL);
-    path[len] = 0;
-    char *slash = strrchr(path, '/');
-    if (slash == NULL) return fb_sim_refuse("cannot find the program's own folder", NULL);
-    strcpy(slash + 1, "faberio-sim-mutants");
-    char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
-    if (arguments == NULL) return FB_SIM_EXIT_RESOURCE;
-    for (int i = 0; i < argc; i++) arguments[i] = argv[i];
-    fflush(stdout);
-    execv(path, arguments);
-    fprintf(stderr, "faberio sim: cannot run %s, the program with the planted bugs\n", path);
-    free(arguments);
-    return FB_SIM_EXIT_USAGE;
-#endif
 }
 
 static bool profile_of(const char *name, fb_sim_config *config)
@@ -96,7 +61,7 @@ fb_sim_flag fb_sim_flag_read(int argc, char **argv, int *at, fb_sim_config *conf
                              const char **mutant)
 {
     static const char *const with_value[] = {"--seed",    "--nodes", "--events", "--duration",
-                                             "--profile", "--only",  "--mutant"};
+                                             "--profile", "--only",  "--mutant", "--poison"};
     const char *flag = argv[*at];
     if (strcmp(flag, "--fast") == 0) {
         config->fast = true;
@@ -133,8 +98,14 @@ fb_sim_flag fb_sim_flag_read(int argc, char **argv, int *at, fb_sim_config *conf
     case 5:
         if (!fault_of(value, &config->only)) return wrong("no fault of this name", value);
         break;
-    default:
+    case 6:
         *mutant = value;
+        break;
+    default:
+        if (!fb_sim_parse_number(value, &number) || number == 0 || number > 255) {
+            return wrong("--poison is a byte, 1 to 255", value);
+        }
+        config->poison = (uint8_t)number;
     }
     return FB_SIM_FLAG_TAKEN;
 }

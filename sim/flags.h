@@ -3,7 +3,7 @@
 #ifndef FB_SIM_FLAGS_H
 #define FB_SIM_FLAGS_H
 
-#include "sim/world.h"
+#include "sim/program.h"
 
 typedef enum fb_sim_flag {
     FB_SIM_FLAG_TAKEN,   /* *at stands on the last word that was read */
@@ -19,10 +19,6 @@ fb_sim_flag fb_sim_flag_read(int argc, char **argv, int *at, fb_sim_config *conf
 /* Says on standard error what is wrong, with the word it is about (NULL: none), in one line that
  * obeys no control codes. Returns FB_SIM_EXIT_USAGE. */
 int fb_sim_refuse(const char *what, const char *which);
-
-/* Switches a planted bug on. In the program that has none this starts the other one of the same
- * folder with the same words, and returns only when that fails: an exit code, or -1 to go on. */
-int fb_sim_mutant_switch(int argc, char **argv, const char *mutant);
 
 /* The number of nodes, with the tables that grow with it. */
 void fb_sim_config_nodes(fb_sim_config *config, uint32_t nodes);

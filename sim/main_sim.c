@@ -10,6 +10,7 @@
 #include "sim/run.h"
 #include "sim/schedule/verbs.h"
 #include "sim/shrink/shrink.h"
+#include "sim/step/step.h"
 #include "sim/view/view.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
@@ -27,6 +28,8 @@ static const char usage[] =
     "                 a schedule that fails, as small as it gets: at most 10 minutes\n"
     "  view (FILE | --seed S ...) (--text | --html OUT | --perfetto OUT)\n"
     "                 pictures of a run\n"
+    "  step (FILE | --seed S ...) [--json]\n"
+    "                 walks through a run, forwards and back\n"
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--fast]\n"
     "                 speed without faults\n"
     "  checks, faults, mutants, limits\n"
@@ -64,7 +67,7 @@ void fb_sim_round_line(fb_sim_world *world)
 /* The words that make the same run. */
 static void again(int argc, char **argv)
 {
-    fprintf(stderr, "again: faberio sim run");
+    fprintf(stderr, "again: %s run", fb_sim_command);
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--timeline") == 0 || strcmp(argv[i], "--verbose") == 0) continue;
         fprintf(stderr, " %s", argv[i]);
@@ -118,7 +121,7 @@ static void crashed(int number)
 
 int fb_sim_main(int argc, char **argv)
 {
-    static const char *const later[] = {"hunt", "diff", "step", "record"};
+    static const char *const later[] = {"hunt", "diff", "record"};
     if (argc < 2) return refuse("a verb is missing", NULL);
     const char *verb = argv[1];
     if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0) {
@@ -139,6 +142,7 @@ int fb_sim_main(int argc, char **argv)
     if (strcmp(verb, "replay") == 0) return fb_sim_replay_main(argc, argv);
     if (strcmp(verb, "shrink") == 0) return fb_sim_shrink_main(argc, argv);
     if (strcmp(verb, "test") == 0) return fb_sim_test_main(argc, argv);
+    if (strcmp(verb, "step") == 0) return fb_sim_step_main(argc, argv);
     if (strcmp(verb, "view") == 0) return fb_sim_view_main(argc, argv);
     if (strcmp(verb, "bench") == 0) return fb_sim_bench_main(argc, argv);
     if (strcmp(verb, "faults") == 0 || strcmp(verb, "checks") == 0 ||

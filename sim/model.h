@@ -45,10 +45,10 @@ typedef struct fb_sim_model_change {
     uint8_t record;
     uint8_t touches; /* fields */
     uint8_t sets;
-    bool acked;          /* its caller was told that it is durable */
-    bool forked;         /* its author's disk went back behind it */
-    bool excused;        /* lost with the only disks that had it */
-    uint32_t written_at; /* steps of the world */
+    bool acked;                      /* its caller was told that it is durable */
+    bool forked;                     /* its author's disk went back behind it */
+    bool excused;                    /* lost with the only disks that had it */
+    uint32_t written_at;             /* steps of the world */
     uint32_t earlier[FB_SIM_FIELDS]; /* change of the same life that touched the field before */
     uint32_t applied_at[FB_SIM_MODEL_NODES];
     uint32_t stored_at[FB_SIM_MODEL_NODES];

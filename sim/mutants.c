@@ -7,7 +7,9 @@
 int fb_planted_bug;
 #endif
 
-const fb_sim_mutant_row fb_sim_mutant_rows[FB_MUTANTS] = {
+const int fb_sim_mutant_count = FB_MUTANTS;
+
+const fb_sim_mutant_row fb_sim_mutant_rows[] = {
     {"none", "", "", ""},
 #define X(id, name, place, text, check) {name, place, text, check},
 #include "sim/mutants.def"

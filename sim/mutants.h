@@ -12,7 +12,8 @@ typedef struct fb_sim_mutant_row {
     const char *check;
 } fb_sim_mutant_row;
 
-extern const fb_sim_mutant_row fb_sim_mutant_rows[FB_MUTANTS]; /* row 0 is none */
+extern const fb_sim_mutant_row fb_sim_mutant_rows[]; /* row 0 is none */
+extern const int fb_sim_mutant_count;                /* with row 0 */
 
 /* By name; 0 when there is none. */
 int fb_sim_mutant_of(const char *name);

@@ -960,3 +960,33 @@ void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb
         if (count == 0) return;
     }
 }
+
+/* Changes by hand. */
+
+void fb_sim_network_frame_lose(fb_sim_world *world, uint32_t place)
+{
+    fb_sim_network *net = &world->network;
+    if (world->record != NULL) fb_sim_record_frame_arrives(world, place, true);
+    fb_sim_blob_drop(&world->blobs, net->frames[place].bytes);
+    net->frames[place].next_free = net->frame_free;
+    net->frame_free = place;
+}
+
+bool fb_sim_network_frame_repeat(fb_sim_world *world, uint32_t place, uint64_t at_ns)
+{
+    fb_sim_network *net = &world->network;
+    if (net->frame_free == NONE) return false;
+    fb_sim_frame frame = net->frames[place];
+    uint32_t node = connection_of(world, frame.end)->ends[frame.end & 1].node;
+    uint64_t message = world->record != NULL ? world->record->live->frame_message[place] : 0;
+    frame_launch(world, node, frame.end, frame.stamp, frame.bytes, at_ns, message);
+    return true;
+}
+
+void fb_sim_network_cut(fb_sim_world *world, uint32_t end)
+{
+    fb_sim_connection *c = connection_of(world, end);
+    for (uint32_t side = 0; side < 2; side++) {
+        flow_end(world, c, side, FB_ERR_LINK_CLOSED, world->now_ns, true);
+    }
+}

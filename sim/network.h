@@ -157,6 +157,12 @@ void fb_sim_network_replay(fb_sim_world *world);
  * its carriers. `pick` chooses among its links. */
 void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb_span bytes);
 
+/* For changes by hand: a frame on its way goes, or comes twice; a connection
+ * breaks, and nothing arrives of what is on its way. */
+void fb_sim_network_frame_lose(fb_sim_world *world, uint32_t frame);
+bool fb_sim_network_frame_repeat(fb_sim_world *world, uint32_t frame, uint64_t at_ns);
+void fb_sim_network_cut(fb_sim_world *world, uint32_t end);
+
 fb_sim_path *fb_sim_path_of(fb_sim_world *world, uint32_t from, uint32_t to);
 
 void fb_sim_network_init(fb_sim_world *world, fb_arena *arena);

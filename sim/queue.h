@@ -35,6 +35,11 @@ void fb_sim_queue_push(fb_sim_queue *queue, uint64_t time_ns, uint32_t node, uin
 /* False when empty. */
 bool fb_sim_queue_pop(fb_sim_queue *queue, fb_sim_entry *out);
 
+/* For changes by hand: takes out the entry at a place of `entries`, and puts one in with the order
+ * that it has. */
+fb_sim_entry fb_sim_queue_take(fb_sim_queue *queue, uint32_t place);
+void fb_sim_queue_put(fb_sim_queue *queue, fb_sim_entry entry);
+
 static inline uint32_t fb_sim_entry_node(const fb_sim_entry *entry)
 {
     return (uint32_t)(entry->order >> (FB_SIM_QUEUE_KIND_BITS + FB_SIM_QUEUE_SEQUENCE_BITS));

@@ -39,7 +39,7 @@ bool fb_sim_plan_save(const char *path, const fb_sim_plan *plan)
 
 void fb_sim_print_replay(const char *path)
 {
-    fprintf(stderr, "replay: ./dev sim replay %s\n", path);
+    fprintf(stderr, "replay: %s replay %s\n", fb_sim_command, path);
 }
 
 int fb_sim_record_run(fb_sim_config *config, const char *bug, const char *path)

@@ -4,6 +4,7 @@
 #define FB_SIM_STEP_DECISION_H
 
 #include "sim/network.h"
+#include "sim/queue.h"
 
 typedef struct fb_sim_world fb_sim_world;
 
@@ -18,7 +19,7 @@ typedef enum fb_sim_decision_kind {
 
 typedef struct fb_sim_decision {
     uint64_t turn; /* of the run, before which it is taken */
-    uint64_t ns;
+    uint64_t ns;   /* how long, or later; of a duplicate: after the first */
     uint32_t node; /* of CRASH and PAUSE; of the others the receiver, UINT32_MAX for any */
     uint8_t kind;  /* fb_sim_decision_kind */
 } fb_sim_decision;
@@ -27,5 +28,8 @@ const char *fb_sim_decision_name(uint8_t kind);
 
 /* Does it now. NULL when it was done, else why it cannot be. */
 const char *fb_sim_decide(fb_sim_world *world, const fb_sim_decision *decision);
+
+/* True when the entry brings bytes or a frame to a node that will take them. */
+bool fb_sim_entry_arrives(const fb_sim_world *world, const fb_sim_entry *entry);
 
 #endif

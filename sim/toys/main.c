@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the adversary: for each defect of the toy node there is a fault without which it passes and
- * with which it is found. Without a defect it passes under all of these faults. */
+/* With arguments: `faberio sim` with the toy in the place of the core, and its defects as planted
+ * bugs (docs/VIEWS.md has the tutorial).
+ *
+ * Without: tests the adversary: for each defect of the toy node there is a fault without which it
+ * passes and with which it is found. Without a defect it passes under all of these faults. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim/main_sim.h"
 #include "sim/run.h"
 #include "sim/toys/toy.h"
 
@@ -80,8 +84,9 @@ static unsigned failures(fb_toy_defect defect, uint64_t only, uint64_t seeds, un
     return failed;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1) return fb_sim_main(argc, argv);
     unsigned wrong = 0;
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         unsigned failed = failures(FB_TOY_SOUND, faults[i], SEEDS, SEEDS);

@@ -13,6 +13,7 @@ typedef enum fb_toy_defect {
     FB_TOY_REPLIES_EARLY,   /* answers before the write set is durable */
     FB_TOY_FORGETS_COUNTER, /* numbers changes by the wall clock */
     FB_TOY_NEVER_RESTARTS,  /* ignores a failed write set */
+    FB_TOY_READS_UNWRITTEN, /* sends a byte that nobody wrote */
     FB_TOY_DEFECTS
 } fb_toy_defect;
 

@@ -15,6 +15,8 @@
 #include "protocol/core/request.h"
 #include "protocol/store/readset.h"
 #include "protocol/store/writeset.h"
+#include "sim/step/state.h"
+#include "sim/workload.h"
 
 fb_toy_defect fb_toy_defect_now;
 
@@ -286,6 +288,9 @@ static void speak(fb_node *node, toy_link *link)
             fb_write_u16(&w, (uint16_t)i);
             entry_write(&w, &node->entries[i]);
             uint64_t sum = fb_xxh64(link->out, w.at, 0);
+            if (fb_toy_defect_now == FB_TOY_READS_UNWRITTEN) {
+                sum ^= node->out->memory[node->out->capacity / 2];
+            }
             fb_write_u64(&w, sum);
             FB_ASSERT(!w.failed && w.at == MESSAGE);
             link->out_at = 0;
@@ -603,6 +608,43 @@ fb_status fb_node_step(fb_node *node, const fb_event *event, fb_effects *out)
 uint64_t fb_node_deadline(const fb_node *node)
 {
     return node->running ? node->next_ns : FB_NEVER;
+}
+
+/* What `sim step` shows of it. */
+void fb_sim_state_core(fb_sim_fields *f, const fb_node *node)
+{
+    if (fb_sim_group(f, "node")) {
+        fb_sim_field(f, "running", "%s", node->running ? "yes" : "no");
+        fb_sim_field(f, "seq", "%llu", (unsigned long long)node->seq);
+        fb_sim_field(f, "w", "%llu", (unsigned long long)node->w);
+        fb_sim_field(f, "w_durable", "%llu", (unsigned long long)node->w_done);
+        fb_sim_field(f, "replies_waiting", "%u", (unsigned)node->reply_count);
+    }
+    for (uint32_t i = 0; i < LINKS; i++) {
+        const toy_link *link = &node->links[i];
+        if (link->link == 0 || !fb_sim_group(f, "link[%u]", (unsigned)i)) continue;
+        fb_sim_field(f, "number", "%llu", (unsigned long long)link->link);
+        fb_sim_field(f, "credit", "%llu", (unsigned long long)link->credit);
+        fb_sim_field(f, "unsaid", "%08x", (unsigned)link->unsaid);
+        fb_sim_field(f, "heard_mono_ns", "%llu", (unsigned long long)link->heard_ns);
+    }
+    for (uint32_t i = 0; i < node->peer_count; i++) {
+        const toy_peer *peer = &node->peers[i];
+        if (!fb_sim_group(f, "peer[%.*s]", (int)peer->address_len, peer->address)) continue;
+        fb_sim_field(f, "linked", "%s", peer->linked ? "yes" : "no");
+        fb_sim_field(f, "dial", "%llu", (unsigned long long)peer->dial);
+    }
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        const entry *e = &node->entries[i];
+        if (e->counter == 0) continue;
+        if (!fb_sim_group(f, "record[r%02u]", (unsigned)fb_sim_record_of(f->world, e->record))) {
+            continue;
+        }
+        fb_sim_field(f, "counter", "%llu", (unsigned long long)e->counter);
+        fb_sim_field(f, "author", "%s", fb_sim_id_name(f, e->node));
+        fb_sim_field(f, "change", "%08x %llu", (unsigned)(e->incarnation >> 32),
+                     (unsigned long long)e->seq);
+    }
 }
 
 fb_hash128 fb_node_digest(fb_node *node)

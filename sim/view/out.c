@@ -36,6 +36,12 @@ bool fb_sim_out_close(fb_sim_out *out)
     return whole;
 }
 
+void fb_sim_out_flush(fb_sim_out *out)
+{
+    flush(out);
+    if (fflush(out->file) != 0) out->failed = true;
+}
+
 void fb_sim_out_bytes(fb_sim_out *out, const void *bytes, size_t len)
 {
     const char *p = bytes;

@@ -21,6 +21,9 @@ fb_sim_out *fb_sim_out_open(const char *path);
 /* False when not everything could be written. */
 bool fb_sim_out_close(fb_sim_out *out);
 
+/* Gives what is buffered to the system. */
+void fb_sim_out_flush(fb_sim_out *out);
+
 void fb_sim_out_bytes(fb_sim_out *out, const void *bytes, size_t len);
 void fb_sim_out_text(fb_sim_out *out, const char *text);
 void fb_sim_out_u64(fb_sim_out *out, uint64_t value);

@@ -132,6 +132,18 @@ static void cause_put(fb_sim_live *live, uint64_t sequence, uint64_t step)
     live->causes[at] = (fb_sim_cause){sequence + 1, step};
 }
 
+uint64_t fb_sim_record_cause(const fb_sim_record *record, uint64_t order)
+{
+    const fb_sim_live *live = record->live;
+    uint64_t sequence = order & ((UINT64_C(1) << FB_SIM_QUEUE_SEQUENCE_BITS) - 1);
+    uint32_t at = cause_place(live, sequence);
+    while (live->causes[at].sequence != sequence + 1) {
+        if (live->causes[at].sequence == 0) return 0;
+        at = (at + 1) & live->cause_mask;
+    }
+    return live->causes[at].step;
+}
+
 static uint64_t cause_take(fb_sim_live *live, uint64_t sequence)
 {
     uint32_t mask = live->cause_mask;
@@ -161,21 +173,27 @@ void fb_sim_record_scheduled(fb_sim_world *world)
               live->context);
 }
 
+static void turn_begins(const fb_sim_world *world)
+{
+    fb_sim_live *live = world->record->live;
+    live->turn_began = world->steps;
+    live->arriving_step = 0;
+    live->arriving_count = 0;
+}
+
 void fb_sim_record_popped(fb_sim_world *world, const fb_sim_entry *entry)
 {
     fb_sim_live *live = world->record->live;
     live->context =
         cause_take(live, entry->order & ((UINT64_C(1) << FB_SIM_QUEUE_SEQUENCE_BITS) - 1));
-    live->arriving_step = 0;
-    live->arriving_count = 0;
+    turn_begins(world);
 }
 
 void fb_sim_record_ticks(fb_sim_world *world, uint32_t node)
 {
     fb_sim_live *live = world->record->live;
     live->context = live->tick_cause[node];
-    live->arriving_step = 0;
-    live->arriving_count = 0;
+    turn_begins(world);
 }
 
 void fb_sim_record_tick_set(fb_sim_world *world, uint32_t node)
@@ -218,11 +236,11 @@ void fb_sim_record_step(fb_sim_world *world, uint32_t node, const fb_event *even
         .step = step,
         .time_ns = world->now_ns,
         .wall_us = event->wall_us,
+        .turn_began = live->turn_began,
         .cause = arrives ? live->arriving_step : live->context,
         .a = event->a,
         .b = event->b,
         .c = event->c,
-        .hash = fb_sim_trace_hash(&world->trace).lo,
         .notes = live->notes + 1,
         .sends = live->messages + 1,
         .len = event->len,
@@ -461,5 +479,5 @@ void fb_sim_record_rewind(fb_sim_world *world)
         band->end_ns = FB_NEVER;
         band->end_step = UINT64_MAX;
     }
-    if (record->bad_step > steps) record->bad_step = 0;
+    if (record->bad_step >= steps) record->bad_step = 0;
 }

@@ -26,9 +26,9 @@ typedef struct fb_sim_moment {
     uint64_t step; /* from 1; 0: this place is empty */
     uint64_t time_ns;
     int64_t wall_us;
-    uint64_t cause; /* the step whose effect led to this one; 0: client, director or weather */
+    uint64_t turn_began; /* steps before the turn of the world that it is in */
+    uint64_t cause;      /* the step whose effect led to this one; 0: client, director or weather */
     uint64_t a, b, c;
-    uint64_t hash;  /* low half of the trace hash after it */
     uint64_t notes; /* number of its first note */
     uint64_t sends; /* number of its first message */
     uint32_t len;
@@ -108,6 +108,7 @@ typedef struct fb_sim_cause {
 /* What is needed to go on. One allocation. */
 typedef struct fb_sim_live {
     uint64_t bytes;
+    uint64_t turn_began;    /* steps before the turn that runs */
     uint64_t context;       /* the step that does what is being done now, 0: none */
     uint64_t arriving_step; /* sender of what the next step gets; 0: nothing arrives */
     uint32_t arriving_count;
@@ -164,6 +165,9 @@ uint64_t fb_sim_record_notes_from(const fb_sim_record *record);
 uint64_t fb_sim_record_messages_from(const fb_sim_record *record);
 /* The first step of the window that ends with `last`. */
 uint64_t fb_sim_record_from(const fb_sim_record *record, uint64_t last);
+
+/* The step that put an entry of this order into the queue; 0: none did. */
+uint64_t fb_sim_record_cause(const fb_sim_record *record, uint64_t order);
 
 /* Hooks of the world; each is called only when it has a record. */
 typedef struct fb_sim_context {

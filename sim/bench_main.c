@@ -100,7 +100,7 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
     sizes_for(args, &config, records);
     fb_sim_world *world = fb_sim_world_create(&config);
     if (world == NULL) return usage_error("the machine has no memory for it");
-    fb_sim_fail_set((fb_sim_current){config.seed_text, &world->steps});
+    fb_sim_fail_set((fb_sim_current){.seed = config.seed_text, .steps = &world->steps});
     fb_sim_bench bench = {
         .profile = profile,
         .records = args->record_count,
@@ -157,7 +157,7 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
     fb_sim_print_verdict(&config, &verdict);
     int exit_code = fb_sim_result_exit(world->result);
     free(bench.turns);
-    fb_sim_fail_set((fb_sim_current){NULL, NULL});
+    fb_sim_fail_set((fb_sim_current){0});
     fb_sim_world_destroy(world);
     return exit_code;
 }

@@ -10,8 +10,16 @@ void fb_sim_fail_set(fb_sim_current now)
     current = now;
 }
 
+void fb_sim_fail_tell(const char *check)
+{
+    void (*ending)(void *, const char *) = current.ending;
+    current.ending = NULL; /* it may fail itself */
+    if (ending != NULL) ending(current.world, check);
+}
+
 static _Noreturn void end(const char *result, const char *check, int code)
 {
+    fb_sim_fail_tell(check);
     unsigned long long steps = current.steps != NULL ? (unsigned long long)*current.steps : 0;
     const char *seed = current.seed != NULL ? current.seed : "0";
     printf("{\"result\":\"%s\",\"seed\":\"%s\",\"events\":%llu,\"hash\":null,\"check\":\"%s\","

@@ -22,9 +22,15 @@ enum fb_sim_exit {
 typedef struct fb_sim_current {
     const char *seed;
     const uint64_t *steps;
+    /* Told before the end, with the check that the closing line names: to write down how far the
+     * run came. NULL: nobody listens. */
+    void (*ending)(void *world, const char *check);
+    void *world;
 } fb_sim_current;
 
 void fb_sim_fail_set(fb_sim_current current);
+/* Tells who listens that the process ends, and no more. */
+void fb_sim_fail_tell(const char *check);
 
 /* A pool of the simulator is spent: exit 14. */
 _Noreturn void fb_sim_fail_resource(const char *what);

@@ -7,6 +7,7 @@
 
 #include "sim/director.h"
 #include "sim/flags.h"
+#include "sim/hunt.h"
 #include "sim/run.h"
 #include "sim/schedule/verbs.h"
 #include "sim/shrink/shrink.h"
@@ -24,6 +25,8 @@ static const char usage[] =
     "                 plays a schedule; --sound: without its planted bug\n"
     "  test DIR|FILE...\n"
     "                 plays a corpus: each has to come to what it expects\n"
+    "  hunt [--for T | --seeds A..B] [--jobs J] [--out DIR] [flags of run]\n"
+    "                 many runs; failures become schedules in DIR, and lines of its ledger\n"
     "  shrink FILE -o OUT [--for T]\n"
     "                 a schedule that fails, as small as it gets: at most 10 minutes\n"
     "  view (FILE | --seed S ...) (--text | --html OUT | --perfetto OUT)\n"
@@ -121,7 +124,7 @@ static void crashed(int number)
 
 int fb_sim_main(int argc, char **argv)
 {
-    static const char *const later[] = {"hunt", "diff", "record"};
+    static const char *const later[] = {"diff", "record"};
     if (argc < 2) return refuse("a verb is missing", NULL);
     const char *verb = argv[1];
     if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0) {
@@ -140,6 +143,7 @@ int fb_sim_main(int argc, char **argv)
 #endif
     if (strcmp(verb, "run") == 0) return run_main(argc, argv);
     if (strcmp(verb, "replay") == 0) return fb_sim_replay_main(argc, argv);
+    if (strcmp(verb, "hunt") == 0) return fb_sim_hunt_main(argc, argv);
     if (strcmp(verb, "shrink") == 0) return fb_sim_shrink_main(argc, argv);
     if (strcmp(verb, "test") == 0) return fb_sim_test_main(argc, argv);
     if (strcmp(verb, "step") == 0) return fb_sim_step_main(argc, argv);

@@ -7,6 +7,7 @@
 #include "sim/director.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
+#include "sim/schedule/verbs.h"
 
 uint64_t fb_sim_processor_ns(void)
 {
@@ -37,12 +38,22 @@ int fb_sim_result_exit(fb_sim_result result)
     return codes[result];
 }
 
+/* The process ends within the run: what was recorded so far is the schedule of it. */
+static void ending(void *of, const char *check)
+{
+    fb_sim_world *world = of;
+    if (world->recorder == NULL || world->config.record_path == NULL) return;
+    fb_sim_violated(world, FB_SIM_CRASHED, check, "the process ends");
+    if (fb_sim_recorder_end(world))
+        fb_sim_plan_save(world->config.record_path, world->config.record);
+}
+
 bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
 {
     *out = (fb_sim_verdict){.result = FB_SIM_PASS};
     fb_sim_world *world = fb_sim_world_create(config);
     if (world == NULL) return false;
-    fb_sim_fail_set((fb_sim_current){config->seed_text, &world->steps});
+    fb_sim_fail_set((fb_sim_current){config->seed_text, &world->steps, ending, world});
     uint64_t began = fb_sim_processor_ns();
     fb_sim_director_start(world);
     while (world->steps < config->stop_at_step && fb_sim_world_next(world)) {
@@ -69,7 +80,7 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
                 (unsigned long long)(world->now_ns / 1000000 % 1000),
                 (unsigned long long)out->rounds, out->detail);
     }
-    fb_sim_fail_set((fb_sim_current){NULL, NULL});
+    fb_sim_fail_set((fb_sim_current){0});
     fb_sim_world_destroy(world);
     return true;
 }

@@ -19,9 +19,6 @@ typedef struct fb_sim_verdict {
     uint32_t unreached;
     uint32_t unreached_first;
     bool stopped; /* at its limit of steps, before its end */
-    /* What the last events before the end were, without times, numbers and ids: failures of one
-     * cause tend to share it. */
-    uint64_t skeleton;
     bool recorded;        /* config.record is whole */
     const char *schedule; /* file that this run is in, named in the closing line; or NULL */
 } fb_sim_verdict;

@@ -18,7 +18,6 @@ void fb_sim_report_of(const fb_sim_verdict *verdict, fb_sim_report *out)
     out->events = verdict->events;
     out->sim_ns = verdict->sim_ns;
     out->hash = verdict->hash;
-    out->skeleton = verdict->skeleton;
     out->unreached = verdict->unreached;
     out->unreached_first = verdict->unreached_first;
     out->ended = !verdict->stopped;
@@ -32,32 +31,26 @@ void fb_sim_verdict_of(const fb_sim_report *report, fb_sim_verdict *out)
     out->events = report->events;
     out->sim_ns = report->sim_ns;
     out->hash = report->hash;
-    out->skeleton = report->skeleton;
     out->unreached = report->unreached;
     out->unreached_first = report->unreached_first;
     out->stopped = !report->ended;
 }
 
-static void play(const fb_sim_plan *plan, bool sound, uint64_t limit, int to)
+_Noreturn void fb_sim_apart_tell(int to, const fb_sim_report *report)
 {
-#ifdef FB_PLANTED_BUGS
-    fb_planted_bug = sound || plan->bug[0] == 0 ? 0 : fb_sim_mutant_of(plan->bug);
-#else
-    (void)sound;
-#endif
-    fb_sim_config config;
-    fb_sim_plan_config(plan, &config);
-    config.quiet = true;
-    config.stop_at_step = limit;
-    fb_sim_verdict verdict;
-    fb_sim_report report;
-    if (!fb_sim_run(&config, &verdict)) fb_sim_fail_resource("memory of this machine");
-    fb_sim_report_of(&verdict, &report);
-    ssize_t n = write(to, &report, sizeof report);
-    _exit(n == (ssize_t)sizeof report ? 0 : FB_SIM_EXIT_RESOURCE);
+    ssize_t n = write(to, report, sizeof *report);
+    _exit(n == (ssize_t)sizeof *report ? 0 : FB_SIM_EXIT_RESOURCE);
 }
 
-bool fb_sim_apart_begin(const fb_sim_plan *plan, bool sound, uint64_t limit, fb_sim_apart *out)
+/* Somebody listens to the end of this process, and then it ends as it would have. */
+static void fell(int number)
+{
+    signal(number, SIG_DFL);
+    fb_sim_fail_tell("signal");
+    raise(number);
+}
+
+bool fb_sim_apart_fork(void (*work)(void *of, int to), void *of, fb_sim_apart *out)
 {
     int ends[2];
     fflush(NULL);
@@ -76,14 +69,46 @@ bool fb_sim_apart_begin(const fb_sim_plan *plan, bool sound, uint64_t limit, fb_
             dup2(nowhere, STDOUT_FILENO);
             dup2(nowhere, STDERR_FILENO);
         }
-        signal(SIGSEGV, SIG_DFL);
-        signal(SIGBUS, SIG_DFL);
-        signal(SIGFPE, SIG_DFL);
-        play(plan, sound, limit, ends[1]);
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGSEGV, fell);
+        signal(SIGBUS, fell);
+        signal(SIGFPE, fell);
+        work(of, ends[1]);
+        _exit(FB_SIM_EXIT_RESOURCE);
     }
     close(ends[1]);
     *out = (fb_sim_apart){ends[0], (long)child};
     return true;
+}
+
+typedef struct part {
+    const fb_sim_plan *plan;
+    bool sound;
+    uint64_t limit;
+} part;
+
+static void play(void *of, int to)
+{
+    const part *p = of;
+#ifdef FB_PLANTED_BUGS
+    fb_planted_bug = p->sound || p->plan->bug[0] == 0 ? 0 : fb_sim_mutant_of(p->plan->bug);
+#endif
+    fb_sim_config config;
+    fb_sim_plan_config(p->plan, &config);
+    config.quiet = true;
+    config.stop_at_step = p->limit;
+    fb_sim_verdict verdict;
+    fb_sim_report report;
+    if (!fb_sim_run(&config, &verdict)) fb_sim_fail_resource("memory of this machine");
+    fb_sim_report_of(&verdict, &report);
+    fb_sim_apart_tell(to, &report);
+}
+
+bool fb_sim_apart_begin(const fb_sim_plan *plan, bool sound, uint64_t limit, fb_sim_apart *out)
+{
+    part p = {plan, sound, limit};
+    return fb_sim_apart_fork(play, &p, out);
 }
 
 void fb_sim_apart_end(fb_sim_apart *apart, fb_sim_report *out)

@@ -15,7 +15,6 @@ typedef struct fb_sim_report {
     uint64_t events;
     uint64_t sim_ns;
     fb_hash128 hash;
-    uint64_t skeleton; /* fb_sim_verdict */
     uint32_t unreached;
     uint32_t unreached_first;
     bool ended; /* false: it was stopped at its limit of steps */
@@ -25,6 +24,12 @@ typedef struct fb_sim_apart {
     int from; /* what the child writes to */
     long child;
 } fb_sim_apart;
+
+/* Begins any work in a process of its own, which ends by fb_sim_apart_tell. False when the machine
+ * gives no process. */
+bool fb_sim_apart_fork(void (*work)(void *of, int to), void *of, fb_sim_apart *out);
+/* In the child: hands the report over and ends the process. */
+_Noreturn void fb_sim_apart_tell(int to, const fb_sim_report *report);
 
 /* Begins a run: with its planted bug, or `sound` without; after `limit` steps it is stopped and
  * counts as passed. Only the program with planted bugs can play one. False when the machine gives

@@ -143,6 +143,9 @@ void fb_sim_plan_print(const fb_sim_plan *schedule, FILE *out);
 /* Only the line, without a line end: for messages. */
 void fb_sim_plan_line_text(const fb_sim_plan *schedule, const fb_sim_line *line, char *out,
                            size_t cap);
+/* What the run is made of without times, values and names: failures whose minimal schedules have
+ * one skeleton and fail by one check have one cause, as a rule. */
+uint64_t fb_sim_plan_skeleton(const fb_sim_plan *schedule);
 /* Lines of its canonical text. */
 uint32_t fb_sim_plan_size(const fb_sim_plan *schedule);
 

@@ -9,9 +9,9 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* A schedule this small runs so fast that other seeds are worth a try. */
-#define FEW_LINES 40u
-#define SEEDS     3u
+/* Other seeds are tried while that takes no longer. A failure that hangs on a coincidence would
+ * otherwise forbid every change. */
+#define SEEDS_NS (150 * UINT64_C(1000000))
 
 static volatile sig_atomic_t interrupted;
 
@@ -65,9 +65,9 @@ static void take(fb_sim_shrinker *s, fb_sim_plan *candidate, const fb_sim_report
 
 bool fb_sim_shrink_try(fb_sim_shrinker *s, fb_sim_plan *candidate)
 {
-    bool few = s->other_seeds && candidate->line_count <= FEW_LINES;
-    for (uint32_t seed = 0; seed <= (few ? SEEDS : 0); seed++) {
+    for (uint32_t seed = 0; seed <= s->other_seeds; seed++) {
         if (fb_sim_shrink_is_over(s)) break;
+        if (seed > 1 && s->run_ns * seed > SEEDS_NS) break;
         if (seed != 0) {
             char text[sizeof candidate->seed_text];
             snprintf(text, sizeof text, "%u", (unsigned)seed);
@@ -76,7 +76,9 @@ bool fb_sim_shrink_try(fb_sim_shrinker *s, fb_sim_plan *candidate)
         }
         fb_sim_report report;
         s->runs++;
+        uint64_t before = fb_sim_real_ns();
         fb_sim_apart_play(candidate, false, s->limit, &report);
+        s->run_ns = (s->run_ns * 7 + (fb_sim_real_ns() - before)) / 8;
         if (!same_failure(s, &report)) continue;
         take(s, candidate, &report);
         return true;
@@ -98,13 +100,19 @@ bool fb_sim_shrink(const fb_sim_plan *plan, const fb_sim_shrink_options *options
     if (!fb_sim_plan_copy(&s->best, plan)) fb_sim_fail_resource("memory of this machine");
     expect(&s->best, &s->report);
     s->limit = s->report.events * 2 + 20000;
+    s->run_ns = fb_sim_real_ns() - s->began_ns;
+    s->other_seeds = 1;
     fb_sim_shrink_rounds(s);
     fb_sim_shrink_classes(s);
+    fb_sim_shrink_thin(s);
+    s->other_seeds = 3;
+    fb_sim_shrink_rounds(s);
+    fb_sim_shrink_classes(s);
+    fb_sim_shrink_thin(s);
     fb_sim_shrink_lines(s);
     /* What one pass took away may have been what another needed: until none helps. */
     for (int again = 0; again < 8; again++) {
         s->improved = false;
-        s->other_seeds = true;
         fb_sim_shrink_rounds(s);
         fb_sim_shrink_nodes(s);
         fb_sim_shrink_header(s);
@@ -116,7 +124,7 @@ bool fb_sim_shrink(const fb_sim_plan *plan, const fb_sim_shrink_options *options
     fb_sim_plan sorted;
     if (s->best.line_count < 2000 && fb_sim_plan_copy(&sorted, &s->best)) {
         fb_sim_plan_sort(&sorted);
-        s->other_seeds = false;
+        s->other_seeds = 0;
         fb_sim_shrink_try(s, &sorted);
     }
     return true;

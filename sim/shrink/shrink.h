@@ -21,8 +21,9 @@ typedef struct fb_sim_shrinker {
     uint64_t began_ns;
     uint64_t saved_ns;
     uint32_t runs;
-    bool other_seeds; /* a candidate may reproduce with another seed */
-    bool improved;    /* since it was last set to false */
+    uint64_t run_ns;      /* what a run takes, smoothed */
+    uint32_t other_seeds; /* so many are tried, when a candidate does not fail with its own */
+    bool improved;        /* since it was last set to false */
 } fb_sim_shrinker;
 
 /* Plays the schedule and shrinks it. False: it does not fail, or not as it says; shrinker->report
@@ -40,6 +41,7 @@ bool fb_sim_shrink_is_over(const fb_sim_shrinker *shrinker);
 void fb_sim_shrink_rounds(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_nodes(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_classes(fb_sim_shrinker *shrinker);
+void fb_sim_shrink_thin(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_lines(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_header(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_times(fb_sim_shrinker *shrinker);

@@ -56,14 +56,14 @@ fb_sim_world *fb_sim_source_open(const fb_sim_source *source, uint64_t steps)
     if (world == NULL || fb_sim_record_create(world, steps) == NULL) {
         fb_sim_fail_resource("memory of this machine");
     }
-    fb_sim_fail_set((fb_sim_current){world->config.seed_text, &world->steps});
+    fb_sim_fail_set((fb_sim_current){.seed = world->config.seed_text, .steps = &world->steps});
     fb_sim_director_start(world);
     return world;
 }
 
 void fb_sim_source_close(fb_sim_world *world)
 {
-    fb_sim_fail_set((fb_sim_current){NULL, NULL});
+    fb_sim_fail_set((fb_sim_current){0});
     fb_sim_record_destroy(world->record);
     fb_sim_world_destroy(world);
 }

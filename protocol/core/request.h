@@ -43,6 +43,10 @@ typedef enum fb_verb {
     FB_VERB_SPACE_APPROVE = 15,
     /* space id, node id, u8 role -> nothing; FB_ERR_UNSUPPORTED for a lesser role than it has */
     FB_VERB_SPACE_ROLE = 16,
+    /* space id -> nothing: an unanswered request to join is given up, and the space is not known
+     * any more. FB_ERR_CONFLICT: an approved member has taken the request. FB_ERR_UNSUPPORTED: this
+     * node is a member, and a member leaves by a statement. */
+    FB_VERB_SPACE_LEAVE = 17,
 
     /* span16 name -> u64 principal, 32 bytes of token; FB_ERR_EXISTS */
     FB_VERB_APP_CREATE = 20,
@@ -55,7 +59,7 @@ typedef enum fb_verb {
 
     /* space id, span16 address -> nothing: this address is dialled from now on */
     FB_VERB_PEER_ADD = 30,
-    /* space id, span16 address -> nothing */
+    /* space id, span16 address -> nothing; FB_ERR_NOT_FOUND when it is not dialled */
     FB_VERB_PEER_FORGET = 31,
     /* () -> u16 count, each: space id, node id (zeros while unknown), span16 address (empty for one
      * that dialled us), u8 state (0 idle, 1 dialling, 2 handshake, 3 pending, 4 open), u32 last

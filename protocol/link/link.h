@@ -123,5 +123,7 @@ fb_status fb_link_keep_pending(fb_node *node, uint32_t link);
 fb_status fb_link_dial(fb_node *node, uint32_t space, fb_span address, fb_id expected);
 /* Takes back what fb_link_dial said; what PEER_ADD stored stays. */
 void fb_link_forget(fb_node *node, uint32_t space, fb_span address);
+/* No address is dialled for this space any more, stored or not. */
+void fb_link_forget_space(fb_node *node, uint32_t space);
 
 #endif

@@ -105,14 +105,17 @@ static void write_address(fb_node *node, fb_op *op)
     uint8_t key[KEY_BYTES_MAX];
     static const uint8_t value[1] = {VALUE_VERSION};
     fb_status status = fb_op_status(op);
+    if (status == FB_OK && !fb_space_exists(node, p->space)) status = FB_ERR_NOT_FOUND;
     if (status == FB_OK && !p->forget) status = fb_link_dial(node, p->space, text, (fb_id){{0}});
+    if (status == FB_OK && p->forget && !fb_dial_remove(node, p->space, text)) {
+        status = FB_ERR_NOT_FOUND;
+    }
     if (status != FB_OK) {
         fb_reply(node, p->request, status, (fb_span){NULL, 0});
         return;
     }
     fb_span k = key_of(node, p->space, text, key);
     if (p->forget) {
-        fb_dial_remove(node, p->space, text);
         fb_delete(node, k);
     } else {
         fb_dial_mark_stored(node, p->space, text);

@@ -272,7 +272,7 @@ void fb_dial_lost(fb_node *node, uint32_t space, fb_id peer);
 void fb_dial_renew(fb_node *node, uint32_t address);
 void fb_dial_mark_stored(fb_node *node, uint32_t space, fb_span text);
 /* Also an address that was stored. */
-void fb_dial_remove(fb_node *node, uint32_t space, fb_span text);
+bool fb_dial_remove(fb_node *node, uint32_t space, fb_span text);
 void fb_dial_flush(fb_node *node);
 
 /* peers.c: the operator's part of it. */

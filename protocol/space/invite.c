@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/space/invite.h"
 
+#include "protocol/base/hash.h"
 #include "protocol/base/uuid.h"
 #include "protocol/link/link.h"
 
+static void sum(fb_span bytes, uint8_t out[FB_INVITE_SUM_BYTES])
+{
+    static const uint8_t label[] = "faberio-invite-v1"; /* with its zero */
+    fb_span parts[2] = {fb_span_of(label, sizeof label), bytes};
+    fb_blake3(parts, 2, out, FB_INVITE_SUM_BYTES);
+}
+
 void fb_invite_write(const fb_invite *invite, fb_writer *out)
 {
+    size_t begin = out->at;
     fb_write_u8(out, FB_INVITE_VERSION);
     fb_write_id(out, invite->space);
     fb_write_id(out, invite->id);
@@ -15,6 +24,10 @@ void fb_invite_write(const fb_invite *invite, fb_writer *out)
     fb_write_u64(out, (uint64_t)invite->expires_us);
     fb_write_span16(out, fb_invite_address(invite));
     fb_write_span16(out, fb_invite_name(invite));
+    if (out->failed) return;
+    uint8_t check[FB_INVITE_SUM_BYTES];
+    sum(fb_span_of(out->p + begin, out->at - begin), check);
+    fb_write_bytes(out, check, sizeof check);
 }
 
 static int64_t to_signed(uint64_t v)
@@ -24,9 +37,14 @@ static int64_t to_signed(uint64_t v)
 
 fb_status fb_invite_read(fb_span bytes, fb_invite *out)
 {
+    if (bytes.len <= FB_INVITE_SUM_BYTES) return FB_ERR_INVITE;
+    bytes.len -= FB_INVITE_SUM_BYTES;
+    uint8_t check[FB_INVITE_SUM_BYTES];
+    sum(bytes, check);
+    if (memcmp(bytes.p + bytes.len, check, sizeof check) != 0) return FB_ERR_INVITE;
     fb_reader r = fb_reader_of(bytes);
     uint8_t version = fb_read_u8(&r);
-    if (!r.failed && version > FB_INVITE_VERSION) return FB_ERR_VERSION_NEWER;
+    if (version > FB_INVITE_VERSION) return FB_ERR_VERSION_NEWER;
     fb_invite invite;
     memset(&invite, 0, sizeof invite);
     invite.space = fb_read_id(&r);

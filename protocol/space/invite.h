@@ -27,9 +27,13 @@ typedef struct fb_invite {
     uint8_t name[FB_SPACE_NAME_BYTES_MAX]; /* of the space, for people; the true one comes later */
 } fb_invite;
 
+/* At the end of an invite of any version: the first bytes of BLAKE3("faberio-invite-v1" 0x00 and
+ * all before it). It travels by hand: without it one changed character would name another space. */
+#define FB_INVITE_SUM_BYTES 8u
+
 #define FB_INVITE_BYTES_MAX                                                                        \
     (1u + 16u + 16u + 32u + 32u + 32u + 8u + 2u + FB_ADDRESS_BYTES_MAX + 2u +                      \
-     FB_SPACE_NAME_BYTES_MAX)
+     FB_SPACE_NAME_BYTES_MAX + FB_INVITE_SUM_BYTES)
 
 static inline fb_span fb_invite_address(const fb_invite *invite)
 {
@@ -43,8 +47,8 @@ static inline fb_span fb_invite_name(const fb_invite *invite)
 
 void fb_invite_write(const fb_invite *invite, fb_writer *out);
 
-/* FB_ERR_VERSION_NEWER: of a later version. FB_ERR_INVITE: not an invite, or damaged. *out is set
- * only on FB_OK. */
+/* FB_ERR_VERSION_NEWER: whole, but of a later version. FB_ERR_INVITE: not an invite, or damaged.
+ * *out is set only on FB_OK. */
 fb_status fb_invite_read(fb_span bytes, fb_invite *out);
 
 /* Control frame INVITE: u8 type 3, u8 role (1 shows, 2 answers), invite id, proof (32); an answer

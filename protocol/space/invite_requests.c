@@ -171,6 +171,13 @@ static fb_status join_again(fb_node *node, uint32_t index, const fb_invite *invi
 
 static fb_status join_new(fb_node *node, const fb_invite *invite, uint32_t *out)
 {
+    uint32_t left = fb_space_find_left(node, invite->space);
+    if (left != FB_NONE) {
+        if (!fb_b32_equal(fb_space_at(node, left)->creator, invite->creator)) return FB_ERR_KEY;
+        fb_space_at(node, left)->left = false;
+        *out = left;
+        return FB_OK;
+    }
     uint32_t index = fb_space_add(node, invite->space, node->spaces->space_local + 1,
                                   invite->creator, fb_invite_name(invite));
     if (index == FB_NONE) return FB_ERR_LIMIT;

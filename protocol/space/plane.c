@@ -42,6 +42,7 @@ static void space_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_hash128 proof = fb_xxh128(space->proof, space->proof_len, 0);
     fb_write_u64(w, proof.lo);
     fb_write_u64(w, proof.hi);
+    if (space->left) fb_write_u8(w, 1);
 }
 
 static uint32_t member_count(const fb_node *node)

@@ -22,6 +22,9 @@ void fb_application_verbs_register(fb_node *node);
 void fb_space_on_create(fb_node *node, fb_request request, fb_span arguments);
 void fb_space_on_invite(fb_node *node, fb_request request, fb_span arguments);
 void fb_space_on_join(fb_node *node, fb_request request, fb_span arguments);
+void fb_space_on_leave(fb_node *node, fb_request request, fb_span arguments);
+/* The place of a space that was left in this incarnation, or FB_NONE. */
+uint32_t fb_space_find_left(const fb_node *node, fb_id space);
 
 /* From the handler of a verb: an answer without bytes. */
 void fb_request_refuse(fb_node *node, fb_request request, fb_status status);

@@ -223,4 +223,5 @@ void fb_space_verbs_register(fb_node *node)
     fb_verb_register(node, FB_VERB_SPACE_MEMBERS, on_members);
     fb_verb_register(node, FB_VERB_SPACE_APPROVE, on_statement);
     fb_verb_register(node, FB_VERB_SPACE_ROLE, on_statement);
+    fb_verb_register(node, FB_VERB_SPACE_LEAVE, fb_space_on_leave);
 }

@@ -14,6 +14,7 @@ enum space_flag {
     FLAG_ROOTED = 1u,
     FLAG_TAKEN = 2u,
     FLAG_JOINING = 4u,
+    FLAG_LEFT = 8u, /* kept so that its number is not used again: areas may stand under it */
 };
 
 typedef struct key {
@@ -76,9 +77,9 @@ void fb_space_put(fb_node *node, uint32_t index)
     fb_write_u8(&w, VALUE_VERSION);
     fb_write_id(&w, space->id);
     fb_write_b32(&w, space->creator);
-    fb_write_u8(&w,
-                (uint8_t)((space->rooted ? FLAG_ROOTED : 0u) | (space->taken ? FLAG_TAKEN : 0u) |
-                          (space->joining.given ? FLAG_JOINING : 0u)));
+    fb_write_u8(
+        &w, (uint8_t)((space->rooted ? FLAG_ROOTED : 0u) | (space->taken ? FLAG_TAKEN : 0u) |
+                      (space->joining.given ? FLAG_JOINING : 0u) | (space->left ? FLAG_LEFT : 0u)));
     fb_write_span16(&w, fb_span_of(space->name, space->name_len));
     fb_write_span16(&w, fb_span_of(space->address, space->address_len));
     if (space->joining.given) {
@@ -203,6 +204,11 @@ static fb_status load_space_item(fb_node *node, uint32_t local, fb_reader *v)
     uint8_t name[FB_SPACE_NAME_BYTES_MAX];
     uint8_t name_len = read_text(v, name, sizeof name);
     if (v->failed) return FB_ERR_STORE_DAMAGED;
+    if ((flags & FLAG_LEFT) != 0) {
+        if (local > node->spaces->space_local) node->spaces->space_local = local;
+        fb_read_bytes(v, fb_reader_left(v));
+        return FB_OK;
+    }
     uint32_t index = fb_space_add(node, id, local, creator, fb_span_of(name, name_len));
     if (index == FB_NONE) return FB_ERR_LIMIT;
     fb_space *space = fb_space_at(node, index);

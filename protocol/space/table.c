@@ -220,7 +220,7 @@ uint32_t fb_space_capacity(const fb_node *node)
 
 bool fb_space_exists(const fb_node *node, uint32_t space)
 {
-    return fb_space_at(node, space)->used;
+    return fb_space_at(node, space)->used && !fb_space_at(node, space)->left;
 }
 
 fb_id fb_space_id(const fb_node *node, uint32_t space)

@@ -35,6 +35,7 @@ typedef struct fb_joining {
 
 typedef struct fb_space {
     bool used;
+    bool left;         /* the request to join was given up: for others it does not exist */
     bool rooted;       /* the root statement is folded */
     bool taken;        /* joiner: an approved member has taken the request */
     bool writing;      /* a statement of this node's own duty is on its way */

@@ -311,6 +311,12 @@ void fb_link_forget(fb_node *node, uint32_t space, fb_span address)
     }
 }
 
+void fb_link_forget_space(fb_node *node, uint32_t space)
+{
+    (void)space;
+    of(node)->dials = 0;
+}
+
 static inline bool dials(const fb_node *node, const char *address)
 {
     const stand_in *s = of(node);

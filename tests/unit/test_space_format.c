@@ -235,6 +235,15 @@ static fb_invite some_invite(void)
     return invite;
 }
 
+/* The checksum at the end made right for what stands before it. */
+static void seal_invite(uint8_t *bytes, size_t len)
+{
+    static const uint8_t label[] = "faberio-invite-v1";
+    size_t before = len - FB_INVITE_SUM_BYTES;
+    fb_span parts[2] = {fb_span_of(label, sizeof label), fb_span_of(bytes, before)};
+    fb_blake3(parts, 2, bytes + before, FB_INVITE_SUM_BYTES);
+}
+
 static void invites_are_strict(void **state)
 {
     (void)state;
@@ -259,12 +268,20 @@ static void invites_are_strict(void **state)
     }
     bytes[len] = 0;
     assert_int_equal(fb_invite_read(fb_span_of(bytes, len + 1), &back), FB_ERR_INVITE);
+    for (size_t bit = 0; bit < 8 * len; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(fb_invite_read(fb_span_of(bytes, len), &back), FB_ERR_INVITE);
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
     bytes[0] = FB_INVITE_VERSION + 1;
+    seal_invite(bytes, len);
     assert_int_equal(fb_invite_read(fb_span_of(bytes, len), &back), FB_ERR_VERSION_NEWER);
     bytes[0] = 0;
+    seal_invite(bytes, len);
     assert_int_equal(fb_invite_read(fb_span_of(bytes, len), &back), FB_ERR_INVITE);
     bytes[0] = FB_INVITE_VERSION;
     bytes[1 + 6] = 0x40; /* the space's id becomes one of version 4 */
+    seal_invite(bytes, len);
     assert_int_equal(fb_invite_read(fb_span_of(bytes, len), &back), FB_ERR_INVITE);
 }
 

@@ -168,7 +168,11 @@ static void a_stranger_stays_one(void **state)
     uint8_t bytes[FB_INVITE_BYTES_MAX];
     size_t len = invite(net, 0, space, 1, 0, bytes);
     /* Right but for one bit of the secret. */
-    bytes[1 + 16 + 16 + 5] ^= 1;
+    fb_invite forged;
+    assert_int_equal(fb_invite_read(fb_span_of(bytes, len), &forged), FB_OK);
+    forged.secret.b[5] ^= 1;
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_invite_write(&forged, &w);
     uint64_t asked = join_with(net, 1, bytes, len);
     test_net_run(net, 100 * SECOND);
     assert_false(test_net_reply(net, asked)->done);
@@ -182,6 +186,93 @@ static void a_stranger_stays_one(void **state)
     test_net_free(net);
 }
 
+static fb_status leave(test_net *net, uint32_t i, fb_id space)
+{
+    uint64_t asked = test_net_ask(net, i, FB_VERB_SPACE_LEAVE, 0, fb_span_of(space.b, 16));
+    test_net_settle(net);
+    const test_reply *reply = test_net_reply(net, asked);
+    assert_true(reply->done);
+    return reply->status;
+}
+
+static uint32_t spaces_at(test_net *net, uint32_t i)
+{
+    const fb_node *node = test_net_node(net, i);
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < fb_space_capacity(node); s++) count += fb_space_exists(node, s);
+    return count;
+}
+
+/* A request that nobody has taken is given up as if it had never been, and can be made again: at
+ * once, and after a restart. */
+static void a_join_that_nobody_took_is_given_up(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = create(net, 0, "home");
+    uint8_t bytes[FB_INVITE_BYTES_MAX];
+    size_t len = invite(net, 0, space, 1, 0, bytes);
+    for (uint32_t round = 0; round < 2; round++) {
+        test_net_cut(net, 1, 0, true);
+        uint64_t asked = join_with(net, 1, bytes, len);
+        test_net_run(net, 5 * SECOND);
+        assert_false(test_net_reply(net, asked)->done);
+        assert_int_equal(spaces_at(net, 1), 1);
+        assert_int_equal(leave(net, 1, space), FB_OK);
+        assert_int_equal(test_net_reply(net, asked)->status, FB_ERR_CANCELLED);
+        assert_int_equal(spaces_at(net, 1), 0);
+        assert_int_equal(leave(net, 1, space), FB_ERR_NOT_FOUND);
+        test_net_cut(net, 1, 0, false);
+        test_net_run(net, 100 * SECOND);
+        assert_int_equal(status_of(net, 0, 1), FB_MEMBER_NONE);
+        if (round == 0) test_net_restart(net, 1);
+        test_net_run(net, SECOND);
+        assert_int_equal(spaces_at(net, 1), 0);
+    }
+    uint64_t asked = join_with(net, 1, bytes, len);
+    test_net_run(net, SECOND);
+    assert_true(test_net_reply(net, asked)->done);
+    assert_int_equal(test_net_reply(net, asked)->bytes[16], FB_MEMBER_PENDING);
+    assert_int_equal(leave(net, 1, space), FB_ERR_CONFLICT);
+    assert_int_equal(approve(net, 0, space, id_at(net, 1), FB_ROLE_WRITER), FB_OK);
+    test_net_settle(net);
+    apply_all(net, 1);
+    check_open(net, 0, 1, true);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(leave(net, i, space), FB_ERR_UNSUPPORTED);
+        test_net_restart(net, i);
+        test_net_run(net, 40 * SECOND);
+        assert_int_equal(spaces_at(net, i), 1);
+        check_open(net, 0, 1, true);
+    }
+    test_net_free(net);
+}
+
+/* The number that a space had in store keys is not another's later. */
+static void a_space_that_was_given_up_keeps_its_number(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(2, NULL);
+    uint8_t bytes[FB_INVITE_BYTES_MAX];
+    fb_id space = create(net, 0, "home");
+    size_t len = invite(net, 0, space, 1, 0, bytes);
+    test_net_cut(net, 1, 0, true);
+    join_with(net, 1, bytes, len);
+    test_net_settle(net);
+    uint32_t local = fb_space_local(test_net_node(net, 1), 0);
+    assert_int_equal(leave(net, 1, space), FB_OK);
+    test_net_restart(net, 1);
+    test_net_run(net, SECOND);
+    create(net, 1, "other");
+    assert_true(fb_space_local(test_net_node(net, 1), 0) > local);
+    test_net_restart(net, 1);
+    test_net_run(net, SECOND);
+    assert_int_equal(spaces_at(net, 1), 1);
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +281,8 @@ int main(void)
         cmocka_unit_test(approval_waits_for_who_is_away),
         cmocka_unit_test(members_meet_without_who_let_them_in),
         cmocka_unit_test(a_stranger_stays_one),
+        cmocka_unit_test(a_join_that_nobody_took_is_given_up),
+        cmocka_unit_test(a_space_that_was_given_up_keeps_its_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,13 +14,21 @@
 
 static void timer_due(uv_timer_t *timer);
 
+#define RUNS_A_TURN 8 /* then everything else has its turn */
+
 static void turn(fb_api_listener *l)
 {
     if (l->daemon == NULL) return;
-    MHD_run(l->daemon);
     MHD_UNSIGNED_LONG_LONG ms = 0;
-    if (MHD_get_timeout(l->daemon, &ms) == MHD_YES) {
-        uv_timer_start(&l->timer, timer_due, ms, 0);
+    bool waits = true;
+    for (int i = 0; i < RUNS_A_TURN && waits && ms == 0; i++) {
+        MHD_run(l->daemon);
+        waits = MHD_get_timeout(l->daemon, &ms) == MHD_YES;
+    }
+    /* A client can make libmicrohttpd want to run at once again for as long as it likes, and a
+     * timer that is due at once would be the only thing that libuv looks at. */
+    if (waits) {
+        uv_timer_start(&l->timer, timer_due, ms > 0 ? ms : 1, 0);
     } else {
         uv_timer_stop(&l->timer);
     }
@@ -52,6 +60,12 @@ static size_t no_unescape(void *user, struct MHD_Connection *connection, char *s
     return strlen(string);
 }
 
+static void turn_soon(void *user)
+{
+    fb_api_listener *l = user;
+    fb_api_turn_soon(l->api, l->port);
+}
+
 static bool listener_open(fb_api *api, fb_api_listener *l, int fd, bool port)
 {
     l->api = api;
@@ -61,14 +75,16 @@ static bool listener_open(fb_api *api, fb_api_listener *l, int fd, bool port)
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, fb_api_handle, l,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, FB_API_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, FB_API_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, fb_api_completed,
-        l, MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, NULL, MHD_OPTION_END);
+        l, MHD_OPTION_NOTIFY_CONNECTION, fb_clients_notify, &l->clients,
+        MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, NULL, MHD_OPTION_END);
     if (l->daemon == NULL) return false;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     FB_ASSERT(info != NULL);
     uv_poll_init(api->options.uv, &l->poll, info->epoll_fd);
     uv_timer_init(api->options.uv, &l->timer);
     l->poll.data = l->timer.data = l;
-    api->handles += 2;
+    fb_clients_open(&l->clients, api->options.uv, turn_soon, l);
+    api->handles += 3;
     uv_poll_start(&l->poll, UV_READABLE, readable);
     turn(l);
     return true;
@@ -147,15 +163,24 @@ void fb_api_quiesce(fb_api *api)
     }
 }
 
-static void listener_closed(uv_handle_t *handle)
+static void handle_closed(fb_api *api)
 {
-    fb_api_listener *l = handle->data;
-    fb_api *api = l->api;
     if (--api->handles > 0) return;
     void (*closed)(void *user) = api->closed;
     void *user = api->closed_user;
     free(api);
     closed(user);
+}
+
+static void listener_closed(uv_handle_t *handle)
+{
+    handle_closed(((fb_api_listener *)handle->data)->api);
+}
+
+static void clients_closed(uv_handle_t *handle)
+{
+    fb_clients *clients = handle->data;
+    handle_closed(((fb_api_listener *)((char *)clients - offsetof(fb_api_listener, clients)))->api);
 }
 
 void fb_api_close(fb_api *api, void (*closed)(void *user), void *user)
@@ -183,6 +208,7 @@ void fb_api_close(fb_api *api, void (*closed)(void *user), void *user)
         uv_close((uv_handle_t *)&l->poll, listener_closed);
         uv_close((uv_handle_t *)&l->timer, listener_closed);
         MHD_stop_daemon(l->daemon);
+        uv_close((uv_handle_t *)&l->clients.due, clients_closed);
         l->daemon = NULL;
         close(l->fd);
     }

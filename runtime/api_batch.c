@@ -12,10 +12,7 @@
 static void batch_done(fb_exchange *x, fb_error error, fb_span answer)
 {
     fb_arguments_give(x);
-    if (error != FB_OK) {
-        fb_exchange_fail(x, error, NULL);
-        return;
-    }
+    if (fb_exchange_refused(x, error)) return;
     fb_reader r = fb_reader_of(answer);
     uint16_t count = fb_read_u16(&r);
     fb_json_open(&x->out, NULL, '{');
@@ -29,13 +26,7 @@ static void batch_done(fb_exchange *x, fb_error error, fb_span answer)
         fb_json_close(&x->out, '}');
     }
     fb_json_close(&x->out, ']');
-    fb_json_close(&x->out, '}');
-    if (fb_reader_done(&r)) {
-        fb_exchange_answer(x, 200);
-    } else {
-        fb_text_clear(&x->out);
-        fb_exchange_fail(x, FB_ERR_EVENT_MALFORMED, "the node's answer");
-    }
+    fb_exchange_finish(x, 200, fb_reader_done(&r));
 }
 
 /* The text of a member, as it was written. */
@@ -110,7 +101,7 @@ static bool changes_write(fb_exchange *x, fb_writer *w, fb_span array)
 static void batch_in_space(fb_exchange *x)
 {
     fb_json_object_in body;
-    if (!fb_exchange_body(x, &body)) return;
+    if (!fb_exchange_body(x, &body, "changes")) return;
     size_t count = json_array_size(json_object_get(body.tree, "changes"));
     if (count == 0 || count > FB_BATCH_CHANGES_MAX) {
         char what[64];

@@ -7,6 +7,7 @@
 #include <microhttpd.h>
 
 #include "runtime/api.h"
+#include "runtime/api_clients.h"
 #include "runtime/exchange.h"
 
 #define FB_API_LISTENERS 2
@@ -18,6 +19,7 @@ typedef struct fb_api_listener {
     bool port;
     uv_poll_t poll;
     uv_timer_t timer;
+    fb_clients clients;
 } fb_api_listener;
 
 struct fb_api {

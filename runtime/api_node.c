@@ -142,7 +142,7 @@ static void status_head(fb_exchange *x)
                                    : "restarting");
     fb_json_hex_u64(out, "incarnation", stats.incarnation);
     fb_json_number(out, "starts", (int64_t)stats.starts);
-    fb_json_member(out, "last_error", stats.last_end == FB_OK ? "" : fb_error_name(stats.last_end));
+    fb_json_error(out, "last_error", stats.last_end);
     fb_json_number(out, "memory_bytes", (int64_t)stats.node_bytes);
     fb_json_number(out, "links", stats.links);
     status_store(x, &stats.store);
@@ -239,16 +239,21 @@ static void peer_done(fb_exchange *x, fb_error error, fb_span answer)
         fb_exchange_fail(x, error, NULL);
         return;
     }
+    x->done += error == FB_OK;
     x->count++;
     peer_next(x);
 }
 
 static void peer_next(fb_exchange *x)
 {
+    if (x->count * 16 >= x->scratch.len && x->done == 0) {
+        fb_exchange_fail(x, FB_ERR_NOT_FOUND, "no space has this address");
+        return;
+    }
     if (x->count * 16 >= x->scratch.len) {
         fb_json_open(&x->out, NULL, '{');
         fb_json_member(&x->out, "address", x->args[1]);
-        fb_json_number(&x->out, "spaces", x->count);
+        fb_json_number(&x->out, "spaces", x->done);
         fb_json_close(&x->out, '}');
         fb_exchange_answer(x, 200);
         return;
@@ -289,13 +294,15 @@ static void peer_in_space(fb_exchange *x)
 static void peer_change(fb_exchange *x, bool add)
 {
     fb_json_object_in body;
-    if (!fb_exchange_body(x, &body)) return;
-    const char *address = json_string_value(json_object_get(body.tree, "address"));
-    const char *space = json_string_value(json_object_get(body.tree, "space"));
+    const char *address, *space;
     fb_address parsed;
     x->created = add;
-    if (address == NULL || fb_address_parse(fb_span_text(address), &parsed) != FB_OK ||
-        parsed.host[0] == 0) {
+    if (!fb_exchange_body(x, &body, "address space")) return;
+    if (!fb_exchange_body_option(x, &body, "address", &address) ||
+        !fb_exchange_body_option(x, &body, "space", &space)) {
+        /* answered */
+    } else if (address == NULL || fb_address_parse(fb_span_text(address), &parsed) != FB_OK ||
+               parsed.host[0] == 0) {
         fb_exchange_fail(x, FB_ERR_ARGUMENT, "address: HOST:PORT is expected");
     } else {
         x->args[1] = strdup(address);

@@ -11,12 +11,6 @@
 #include "runtime/record_arguments.h"
 #include "runtime/request_codec.h"
 
-static void malformed(fb_exchange *x)
-{
-    fb_text_clear(&x->out);
-    fb_exchange_fail(x, FB_ERR_EVENT_MALFORMED, "the node's answer");
-}
-
 /* If-Match: "ETAG", If-None-Match: *. */
 static bool condition_read(fb_exchange *x, uint8_t *condition, fb_id *etag)
 {
@@ -68,16 +62,13 @@ static void etag_show(fb_exchange *x, const fb_id *etag)
 
 static void got(fb_exchange *x, fb_error error, fb_span answer)
 {
-    if (error != FB_OK) {
-        fb_exchange_fail(x, error, NULL);
-        return;
-    }
+    if (fb_exchange_refused(x, error)) return;
     fb_reader r = fb_reader_of(answer);
     fb_reader head = r;
     fb_read_id(&head);
     fb_id etag = fb_read_id(&head);
     if (!fb_json_record(&x->out, &r) || !fb_reader_done(&r)) {
-        malformed(x);
+        fb_exchange_finish(x, 200, false);
         return;
     }
     if (x->etag_header[0] == 0) etag_show(x, &etag);
@@ -101,16 +92,13 @@ static void get(fb_exchange *x)
 static void put_done(fb_exchange *x, fb_error error, fb_span answer)
 {
     fb_arguments_give(x);
-    if (error != FB_OK) {
-        fb_exchange_fail(x, error, NULL);
-        return;
-    }
+    if (fb_exchange_refused(x, error)) return;
     fb_reader r = fb_reader_of(answer);
     x->record = fb_read_id(&r);
     x->created = fb_read_u8(&r) == 1;
     fb_id etag = fb_read_id(&r);
     if (!fb_reader_done(&r)) {
-        malformed(x);
+        fb_exchange_finish(x, 200, false);
         return;
     }
     etag_show(x, &etag);
@@ -126,7 +114,7 @@ static void put_in_space(fb_exchange *x)
     fb_id etag;
     fb_json_object_in body;
     if (!record_id(x, x->args[2], true) || !condition_read(x, &condition, &etag)) return;
-    if (!fb_exchange_body(x, &body)) return;
+    if (!fb_exchange_body(x, &body, NULL)) return;
     fb_writer w = fb_arguments_take(x);
     fb_write_id(&w, x->space);
     fb_collection_write(&w, x->args[1]);
@@ -167,15 +155,11 @@ void fb_get_record(fb_exchange *x)
 static void deleted(fb_exchange *x, fb_error error, fb_span answer)
 {
     (void)answer;
-    if (error != FB_OK) {
-        fb_exchange_fail(x, error, NULL);
-        return;
-    }
+    if (fb_exchange_refused(x, error)) return;
     fb_json_open(&x->out, NULL, '{');
     fb_json_uuid(&x->out, "id", x->record);
     fb_json_bool(&x->out, "deleted", true);
-    fb_json_close(&x->out, '}');
-    fb_exchange_answer(x, 200);
+    fb_exchange_finish(x, 200, true);
 }
 
 static void delete_in_space(fb_exchange *x)
@@ -206,10 +190,7 @@ void fb_delete_record(fb_exchange *x)
 
 static void listed(fb_exchange *x, fb_error error, fb_span answer)
 {
-    if (error != FB_OK) {
-        fb_exchange_fail(x, error, NULL);
-        return;
-    }
+    if (fb_exchange_refused(x, error)) return;
     fb_reader r = fb_reader_of(answer);
     bool whole = fb_read_u8(&r) == 1;
     uint16_t count = fb_read_u16(&r);
@@ -223,7 +204,7 @@ static void listed(fb_exchange *x, fb_error error, fb_span answer)
     }
     fb_json_close(&x->out, ']');
     if (!fb_reader_done(&r)) {
-        malformed(x);
+        fb_exchange_finish(x, 200, false);
         return;
     }
     if (whole || count == 0) {

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
+#include "runtime/api_internal.h"
 #include "runtime/exit.h"
 #include "runtime/handlers.h"
 #include "runtime/request_codec.h"
@@ -12,24 +14,62 @@
 /* How much of the feed may wait in this process for a client that reads slowly. */
 #define WATCH_CREDIT (2u * FB_REPLY_BYTES_MAX)
 
-static void change_show(fb_text *out, fb_reader *r)
+/* With that much text ready for the client no further record is read. */
+#define WATCH_TEXT (4u * FB_REPLY_BYTES_MAX)
+
+/* Changes that were told and wait for their record to be read: as the node told them. */
+typedef struct feed {
+    fb_text changes;
+    size_t at;       /* of the next one */
+    uint64_t credit; /* bytes of answers taken, not yet given back */
+    bool over;
+    fb_error error; /* why */
+} feed;
+
+typedef struct change {
+    uint64_t sequence;
+    fb_id area;
+    fb_id record;
+    uint8_t kind; /* 1 changed, 2 deleted */
+    fb_span collection;
+} change;
+
+static change change_next(fb_reader *r)
 {
-    uint64_t sequence = fb_read_u64(r);
-    fb_id area = fb_read_id(r), record = fb_read_id(r);
-    uint8_t kind = fb_read_u8(r);
-    fb_span collection = fb_read_span16(r);
-    if (r->failed) return;
-    fb_text_format(out, "id: %llu\nevent: change\ndata: ", (unsigned long long)sequence);
+    change c;
+    c.sequence = fb_read_u64(r);
+    c.area = fb_read_id(r);
+    c.record = fb_read_id(r);
+    c.kind = fb_read_u8(r);
+    c.collection = fb_read_span16(r);
+    return c;
+}
+
+static fb_reader feed_reader(const feed *f)
+{
+    return fb_reader_of(fb_span_of(f->changes.p + f->at, f->changes.len - f->at));
+}
+
+/* The oldest change of the feed, with its record as it is now, or NULL. */
+static void change_show(fb_exchange *x, fb_reader *record)
+{
+    feed *f = x->own;
+    fb_reader r = feed_reader(f);
+    change c = change_next(&r);
+    f->at = f->changes.len - fb_reader_left(&r);
     fb_text line = {0};
     fb_json_open(&line, NULL, '{');
-    fb_json_u64_string(&line, "cursor", sequence);
-    fb_json_member(&line, "change", kind == 2 ? "deleted" : "changed");
-    fb_json_span(&line, "collection", collection);
-    fb_json_uuid(&line, "area_id", area);
-    fb_json_uuid(&line, "id", record);
+    fb_json_u64_string(&line, "cursor", c.sequence);
+    fb_json_member(&line, "change", c.kind == 2 ? "deleted" : "changed");
+    fb_json_span(&line, "collection", c.collection);
+    fb_json_uuid(&line, "area_id", c.area);
+    fb_json_uuid(&line, "id", c.record);
+    fb_json_name(&line, "record");
+    if (record == NULL || !fb_json_record(&line, record)) fb_text_put(&line, "null");
     fb_json_close(&line, '}');
-    fb_text_bytes(out, line.p, line.len);
-    fb_text_put(out, "\n\n");
+    fb_text_format(&x->out, "id: %llu\nevent: change\ndata: ", (unsigned long long)c.sequence);
+    fb_text_bytes(&x->out, line.p, line.len);
+    fb_text_put(&x->out, "\n\n");
     fb_text_free(&line);
 }
 
@@ -48,24 +88,77 @@ static void stream_failed(fb_exchange *x, fb_error error)
     x->stream_over = true;
 }
 
+static void record_read(fb_exchange *x, fb_error error, fb_span answer);
+
+/* Tells what is known, asks for the record of the next change, or takes more changes. */
+static void feed_go_on(fb_exchange *x)
+{
+    feed *f = x->own;
+    if (!x->streaming || x->stream_over || x->request != 0) return;
+    while (f->at < f->changes.len && x->out.len < WATCH_TEXT) {
+        fb_reader r = feed_reader(f);
+        change c = change_next(&r);
+        if (c.kind == 2) {
+            change_show(x, NULL);
+            continue;
+        }
+        uint8_t room[16 + 1 + 16 + 16];
+        fb_writer w = fb_writer_of(room, sizeof room);
+        fb_write_id(&w, x->space);
+        fb_write_u8(&w, 2);
+        fb_write_id(&w, c.area);
+        fb_write_id(&w, c.record);
+        if (!fb_exchange_ask(x, FB_VERB_RECORD_GET, x->principal, fb_writer_span(&w),
+                             record_read)) {
+            stream_failed(x, FB_ERR_AGAIN);
+        }
+        break;
+    }
+    if (f->at == f->changes.len) {
+        fb_text_clear(&f->changes);
+        f->at = 0;
+        if (f->over && f->error != FB_OK) stream_failed(x, f->error);
+        if (f->over) x->stream_over = true;
+        if (!f->over && x->out.len == 0 && f->credit > 0) {
+            fb_loop_credit(x->api->options.loop, x->long_request, f->credit);
+            f->credit = 0;
+        }
+    }
+    fb_exchange_stream_more(x);
+}
+
+static void record_read(fb_exchange *x, fb_error error, fb_span answer)
+{
+    fb_reader r = fb_reader_of(answer);
+    if (error == FB_OK || error == FB_ERR_NOT_FOUND) {
+        change_show(x, error == FB_OK ? &r : NULL);
+    } else {
+        stream_failed(x, error);
+    }
+    feed_go_on(x);
+    fb_exchange_stream_more(x);
+}
+
 static void fed(void *user, fb_error error, bool more, fb_span answer)
 {
     fb_exchange *x = user;
-    if (!more) x->stream_request = 0;
+    feed *f = x->own;
     if (error == FB_OK && more) {
         fb_reader r = fb_reader_of(answer);
-        uint16_t count = fb_read_u16(&r);
-        for (uint16_t i = 0; i < count && !r.failed; i++) change_show(&x->out, &r);
-        x->stream_credit += answer.len;
-    } else if (!x->streaming) {
-        fb_exchange_fail(x, error, NULL);
-        return;
-    } else if (error != FB_OK) {
-        stream_failed(x, error);
+        fb_read_u16(&r); /* how many */
+        fb_span rows = fb_read_bytes(&r, fb_reader_left(&r));
+        fb_text_bytes(&f->changes, rows.p, rows.len);
+        f->credit += answer.len;
     } else {
-        x->stream_over = true;
+        x->long_request = 0;
+        f->over = true;
+        f->error = error;
+        if (!x->streaming) {
+            fb_exchange_fail(x, error, NULL);
+            return;
+        }
     }
-    if (x->streaming) fb_exchange_stream_more(x);
+    feed_go_on(x);
 }
 
 /* The node took the watch before it took this question: from now on nothing is missed, and the
@@ -74,12 +167,16 @@ static void watching(fb_exchange *x, fb_error error, fb_span answer)
 {
     (void)error;
     (void)answer;
-    fb_text events = x->out;
-    x->out = (fb_text){0};
     fb_text_put(&x->out, ": watching\n\n");
-    fb_text_bytes(&x->out, events.p, events.len);
-    fb_text_free(&events);
     fb_exchange_stream(x, "text/event-stream");
+    feed_go_on(x);
+}
+
+static void feed_end(fb_exchange *x)
+{
+    feed *f = x->own;
+    fb_text_free(&f->changes);
+    free(f);
 }
 
 static void watch_in_space(fb_exchange *x)
@@ -99,15 +196,19 @@ static void watch_in_space(fb_exchange *x)
     fb_writer w = fb_writer_of(room, sizeof room);
     fb_write_id(&w, x->space);
     fb_write_u64(&w, cursor);
-    fb_loop *loop = fb_api_options_of(x->api)->loop;
+    fb_loop *loop = x->api->options.loop;
+    x->own = calloc(1, sizeof(feed));
+    FB_ASSERT(x->own != NULL);
+    x->own_end = feed_end;
+    x->drained = feed_go_on;
     fb_exchange_watch_client(x);
-    x->stream_request =
+    x->long_request =
         fb_loop_request(loop, FB_VERB_RECORD_WATCH, x->principal, fb_writer_span(&w), fed, x);
-    if (x->stream_request == 0) {
+    if (x->long_request == 0) {
         fb_exchange_fail(x, FB_ERR_AGAIN, "the node is starting or stopping");
         return;
     }
-    fb_loop_credit(loop, x->stream_request, WATCH_CREDIT);
+    fb_loop_credit(loop, x->long_request, WATCH_CREDIT);
     fb_exchange_ask(x, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, watching);
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/text.h"
+
 static const char *const common[] = {"home=", "config=", "json"};
 
 const char *fb_cli_option(const fb_cli *cli, const char *name)
@@ -178,6 +180,25 @@ static bool parse_option(fb_cli *cli, const char *word, const char *next, bool *
     return true;
 }
 
+/* Names and values go to the node as JSON, which is UTF-8; changing them on the way would write
+ * something else than was typed. Paths may be any bytes. */
+static bool texts_are_utf8(const fb_cli *cli)
+{
+    for (int i = 0; i < cli->argc; i++) {
+        if (fb_text_is_utf8(fb_span_text(cli->argv[i]))) continue;
+        fb_cli_usage(cli, "argument %d is not UTF-8", i + 1);
+        return false;
+    }
+    for (size_t i = 0; i < cli->option_count; i++) {
+        const char *name = cli->options[i].name, *value = cli->options[i].value;
+        if (value == NULL || strcmp(name, "home") == 0 || strcmp(name, "config") == 0) continue;
+        if (fb_text_is_utf8(fb_span_text(value))) continue;
+        fb_cli_usage(cli, "the value of --%s is not UTF-8", name);
+        return false;
+    }
+    return true;
+}
+
 bool fb_cli_parse(fb_cli *cli, const fb_command *command, int argc, char **argv)
 {
     cli->command = command;
@@ -209,5 +230,5 @@ bool fb_cli_parse(fb_cli *cli, const fb_command *command, int argc, char **argv)
         return false;
     }
     cli->json = fb_cli_option(cli, "json") != NULL;
-    return true;
+    return texts_are_utf8(cli);
 }

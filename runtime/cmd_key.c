@@ -4,6 +4,7 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "io/key_file.h"
 #include "io/provider_sodium.h"
@@ -84,6 +85,8 @@ static int key_new(const char *path, const char *seed_hex)
         status = fb_key_file_generate(path, FB_KEY_ED25519, &seed, &error);
     }
     int code = status == FB_OK ? print_key("new", path, &seed) : failed("new", path, error.text);
+    /* Who could not be told which key it is has none. */
+    if (status == FB_OK && code != FB_EXIT_OK) unlink(path);
     sodium_memzero(&seed, sizeof seed);
     return code;
 }

@@ -105,8 +105,13 @@ fb_exit fb_cmd_config_show(fb_cli *cli)
         const fb_setting_value *v = &cli->settings.values[i];
         const char *name = fb_setting_name((fb_setting)i);
         if (!cli->json) {
-            printf("%-12s %-32s%s%s\n", name, v->text[0] != 0 ? v->text : "-", origin ? " " : "",
-                   origin ? v->origin : "");
+            fb_text shown = {0}, from = {0};
+            fb_json_visible(&shown, fb_span_text(v->text[0] != 0 ? v->text : "-"));
+            fb_json_visible(&from, fb_span_text(origin ? v->origin : ""));
+            printf("%-12s %-32s%s%s\n", name, fb_text_string(&shown), origin ? " " : "",
+                   fb_text_string(&from));
+            fb_text_free(&shown);
+            fb_text_free(&from);
         } else if (origin) {
             fb_json_open(&out, name, '{');
             fb_json_member(&out, "value", v->text);

@@ -40,9 +40,6 @@ static fb_exit field_put(const fb_cli *cli, fb_text *body, const char *argument)
     char why[200];
     fb_text value = {0};
     fb_span name = fb_span_of(argument, (size_t)(end - argument));
-    if (!fb_text_is_utf8(name)) {
-        return fb_cli_usage(cli, "field %.*s: its name is not UTF-8", (int)name.len, argument);
-    }
     if (!fb_json_value_read(fb_span_text(equals + 1), &value, why, sizeof why)) {
         fb_exit exit = fb_cli_usage(
             cli, "field %.*s: %s is not JSON (%s); a text needs its quotes: '%.*s=\"...\"'",

@@ -14,6 +14,7 @@
 #include "runtime/api.h"
 #include "runtime/commands.h"
 #include "runtime/daemon_log.h"
+#include "runtime/dial_log.h"
 #include "runtime/request_codec.h"
 
 #ifndef FB_VERSION
@@ -26,6 +27,7 @@ typedef struct running_node {
     fb_loop *loop;
     fb_api *api;
     fb_daemon_log log;
+    fb_dial_log dials;
     fb_home home;
     fb_home_keys keys;
     fb_api_node node;
@@ -89,6 +91,22 @@ static void spaces_listed(void *user, fb_error error, bool more, fb_span answer)
     }
 }
 
+static void dialled(running_node *d, const fb_loop_event *event)
+{
+    fb_daemon_log *log = &d->log;
+    fb_span address = fb_span_of(event->detail, event->detail_len);
+    uint64_t failures;
+    if (!fb_dial_log_tells(&d->dials, fb_clock_mono_ns(), address, event->error, &failures)) return;
+    fb_daemon_log_begin(log, FB_LOG_INFO, event->error == FB_OK ? "link_dialled" : "dial_failed");
+    if (event->error == FB_OK) fb_daemon_log_number(log, "link", event->link);
+    if (event->error != FB_OK) {
+        fb_daemon_log_text(log, "error", fb_span_text(fb_error_name(event->error)));
+    }
+    if (failures > 1) fb_daemon_log_number(log, "times", failures);
+    fb_daemon_log_text(log, "address", address);
+    fb_daemon_log_end(log);
+}
+
 /* Events of the loop, as lines. */
 static void happened(void *user, const fb_loop_event *event)
 {
@@ -126,12 +144,8 @@ static void happened(void *user, const fb_loop_event *event)
         fb_daemon_log_text(log, "host", detail);
         break;
     case FB_LOOP_DIALLED:
-        fb_daemon_log_begin(log, FB_LOG_INFO,
-                            event->error == FB_OK ? "link_dialled" : "dial_failed");
-        if (event->error == FB_OK) fb_daemon_log_number(log, "link", event->link);
-        if (event->error != FB_OK) fb_daemon_log_text(log, "error", error);
-        fb_daemon_log_text(log, "address", detail);
-        break;
+        dialled(d, event);
+        return;
     case FB_LOOP_CLOSED:
         fb_daemon_log_begin(log, FB_LOG_INFO, "link_closed");
         fb_daemon_log_number(log, "link", event->link);
@@ -323,6 +337,9 @@ fb_exit fb_cmd_run(fb_cli *cli)
     if (strcmp(fb_settings_get(&cli->settings, FB_SET_STORE), "local") != 0) {
         return fb_cli_usage(cli, "store: only local is built in this version, not %s",
                             fb_settings_get(&cli->settings, FB_SET_STORE));
+    }
+    if (fb_cli_option(cli, "record") != NULL) {
+        return fb_cli_fail(FB_EXIT_FAILED, "--record is not built in this version");
     }
     if (!fb_home_open(fb_settings_get(&cli->settings, FB_SET_HOME), &d.home, why, sizeof why)) {
         return fb_cli_fail(FB_EXIT_USAGE, "%s", why);

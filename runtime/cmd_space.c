@@ -96,7 +96,12 @@ fb_exit fb_cmd_space_join(fb_cli *cli)
 {
     fb_text path = {0}, body = {0};
     char line[4096] = "";
-    const char *invite = cli->argv[0];
+    const char *invite = cli->argv[0], *timeout = fb_cli_option(cli, "timeout");
+    unsigned long long seconds = 0;
+    if (timeout != NULL && (!fb_cli_duration(timeout, &seconds) || seconds == 0)) {
+        return fb_cli_usage(cli, "--timeout: a time like 90s, 15m, 2h or 7d is expected, not %s",
+                            timeout);
+    }
     if (strcmp(invite, "-") == 0) {
         if (fgets(line, sizeof line, stdin) == NULL) {
             return fb_cli_fail(FB_EXIT_FAILED, "standard input: no invite");
@@ -106,8 +111,15 @@ fb_exit fb_cmd_space_join(fb_cli *cli)
     fb_text_put(&path, "/v1/spaces/join");
     fb_json_open(&body, NULL, '{');
     fb_json_member(&body, "invite", invite);
+    if (timeout != NULL) fb_json_number(&body, "timeout_s", (int64_t)seconds);
     fb_json_close(&body, '}');
     return free_both(simple(cli, "POST", &path, &body), &path, &body);
+}
+
+fb_exit fb_cmd_space_leave(fb_cli *cli)
+{
+    fb_text path = space_path(cli, "/leave"), body = {0};
+    return free_both(simple(cli, "POST", &path, NULL), &path, &body);
 }
 
 fb_exit fb_cmd_space_members(fb_cli *cli)

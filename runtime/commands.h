@@ -19,6 +19,7 @@ fb_exit fb_cmd_space_create(fb_cli *cli);
 fb_exit fb_cmd_space_list(fb_cli *cli);
 fb_exit fb_cmd_space_invite(fb_cli *cli);
 fb_exit fb_cmd_space_join(fb_cli *cli);
+fb_exit fb_cmd_space_leave(fb_cli *cli);
 fb_exit fb_cmd_space_members(fb_cli *cli);
 fb_exit fb_cmd_space_approve(fb_cli *cli);
 fb_exit fb_cmd_record_put(fb_cli *cli);

@@ -72,15 +72,17 @@ static void replied(void *user, fb_error error, bool more, fb_span answer)
     fb_exchange *x = user;
     FB_ASSERT(!more);
     x->request = 0;
-    if (!x->ready) x->step(x, error, answer);
+    if (!x->ready || x->streaming) x->step(x, error, answer);
 }
 
-void fb_exchange_ask(fb_exchange *x, fb_verb verb, uint64_t principal, fb_span arguments,
+bool fb_exchange_ask(fb_exchange *x, fb_verb verb, uint64_t principal, fb_span arguments,
                      fb_exchange_step step)
 {
     x->step = step;
     x->request = fb_loop_request(x->api->options.loop, verb, principal, arguments, replied, x);
-    if (x->request == 0) fb_exchange_fail(x, FB_ERR_AGAIN, "the node is starting or stopping");
+    if (x->request != 0) return true;
+    if (!x->streaming) fb_exchange_fail(x, FB_ERR_AGAIN, "the node is starting or stopping");
+    return false;
 }
 
 /* Spaces by name. */
@@ -124,53 +126,6 @@ void fb_exchange_with_space(fb_exchange *x, fb_exchange_handler then)
         return;
     }
     fb_exchange_ask(x, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, space_listed);
-}
-
-/* What came with the request. */
-
-static bool percent_decode(char *text)
-{
-    char *out = text;
-    for (const char *in = text; *in != 0; in++) {
-        if (*in != '%') {
-            *out++ = *in;
-            continue;
-        }
-        int value = 0;
-        for (int i = 1; i <= 2; i++) {
-            char c = in[i];
-            int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
-            if (digit < 0) return false;
-            value = value * 16 + digit;
-        }
-        if (value == 0) return false;
-        *out++ = (char)value;
-        in += 2;
-    }
-    *out = 0;
-    return true;
-}
-
-const char *fb_exchange_query(fb_exchange *x, const char *name)
-{
-    return MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
-const char *fb_exchange_header(fb_exchange *x, const char *name)
-{
-    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
-}
-
-bool fb_exchange_body(fb_exchange *x, fb_json_object_in *out)
-{
-    char why[200];
-    if (fb_json_object_read(fb_span_of(x->body.p, x->body.len), out, why, sizeof why)) return true;
-    fb_exchange_problem(x, 400, "request_malformed", "the body is not a JSON object as expected",
-                        why);
-    return false;
 }
 
 /* Who asks. */
@@ -238,27 +193,6 @@ static void authenticate(fb_exchange *x)
     fb_exchange_ask(x, FB_VERB_APP_AUTHENTICATE, 0, fb_span_of(token, sizeof token), authenticated);
 }
 
-static bool host_is_local(const char *host)
-{
-    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        size_t len = strlen(names[i]);
-        if (strncmp(host, names[i], len) == 0 && (host[len] == 0 || host[len] == ':')) return true;
-    }
-    return false;
-}
-
-/* A page of another site must reach neither listener: Host stops a name that was pointed at
- * loopback, Origin a request that a browser sends for a page. */
-static bool from_here(fb_exchange *x)
-{
-    const char *host = fb_exchange_header(x, "Host");
-    const char *origin = fb_exchange_header(x, "Origin");
-    if (x->on_port && (host == NULL || !host_is_local(host))) return false;
-    if (origin == NULL) return true;
-    return x->on_port && strncmp(origin, "http://", 7) == 0 && strcmp(origin + 7, host) == 0;
-}
-
 /* Routes. */
 
 /* Matches the path's segments and keeps what the stars stood for. */
@@ -295,10 +229,7 @@ static void begin(fb_exchange *x)
         path_known = true;
         if (strcmp(route->method, x->method) == 0) found = route;
     }
-    if (!from_here(x)) {
-        fb_exchange_problem(x, 403, "not_authorised", "not asked from here",
-                            "Host and Origin must be this machine's");
-    } else if (found == NULL) {
+    if (found == NULL) {
         fb_exchange_problem(x, path_known ? 405 : 404, path_known ? "method" : "not_found",
                             path_known ? "not with this method" : "no such path", x->url);
     } else {
@@ -308,13 +239,16 @@ static void begin(fb_exchange *x)
             if (*p != '*') continue;
             x->args[stars] = strndup(starts[stars], lens[stars]);
             FB_ASSERT(x->args[stars] != NULL);
-            decoded = percent_decode(x->args[stars]) && decoded;
+            decoded = fb_exchange_decode(x->args[stars]) && decoded;
             stars++;
         }
         x->handler = found->handler;
         x->for_applications = found->for_applications;
         if (!decoded) {
-            fb_exchange_problem(x, 400, "request_malformed", "a bad percent escape", x->url);
+            fb_exchange_problem(x, 400, "request_malformed", "the path cannot be read",
+                                "a bad percent escape, or bytes that are not UTF-8");
+        } else if (!fb_exchange_query_read(x, found->query)) {
+            /* answered */
         } else if (found->open) {
             x->handler(x);
         } else {
@@ -340,11 +274,7 @@ static ssize_t stream_read(void *user, uint64_t position, char *out, size_t max)
     memcpy(out, x->out.p, n);
     memmove(x->out.p, x->out.p + n, x->out.len - n);
     x->out.len -= n;
-    if (x->out.len == 0 && x->stream_credit > 0 && x->stream_request != 0) {
-        uint64_t credit = x->stream_credit;
-        x->stream_credit = 0;
-        fb_loop_credit(x->api->options.loop, x->stream_request, credit);
-    }
+    if (x->out.len == 0 && x->drained != NULL) x->drained(x);
     return (ssize_t)n;
 }
 
@@ -373,7 +303,6 @@ enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, con
                               const char *method, const char *version, const char *upload,
                               size_t *upload_len, void **exchange)
 {
-    (void)version;
     fb_api_listener *l = user;
     fb_exchange *x = *exchange;
     if (x == NULL) {
@@ -390,7 +319,9 @@ enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, con
         if (x->next != NULL) x->next->at = &x->next;
         l->api->exchanges = x;
         *exchange = x;
-        return MHD_YES;
+        fb_clients_asked(connection, FB_CLIENT_BODY);
+        x->begun = !fb_exchange_headers_check(x, version);
+        return x->ready ? respond(x) : MHD_YES;
     }
     if (*upload_len > 0) {
         size_t room = FB_API_BODY_MAX - x->body.len;
@@ -401,6 +332,7 @@ enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, con
     }
     if (!x->begun) {
         x->begun = true;
+        fb_clients_asked(connection, FB_CLIENT_ANSWER);
         if (x->status == 413) {
             fb_exchange_fail(x, FB_ERR_TOO_LARGE, "the body is larger than 1 MiB");
         } else if (x->api->quiesced) {
@@ -455,18 +387,20 @@ void fb_api_completed(void *user, struct MHD_Connection *connection, void **exch
                       enum MHD_RequestTerminationCode code)
 {
     (void)user;
-    (void)connection;
     (void)code;
     fb_exchange *x = *exchange;
     if (x == NULL) return;
+    fb_clients_asked(connection, FB_CLIENT_HEADERS);
     *exchange = NULL;
     /* Before the descriptor is closed. */
     if (x->watch != NULL) uv_close((uv_handle_t *)x->watch, client_closed);
+    if (x->own_end != NULL) x->own_end(x);
     if (x->request != 0) fb_loop_cancel(x->api->options.loop, x->request);
-    if (x->stream_request != 0) fb_loop_cancel(x->api->options.loop, x->stream_request);
+    if (x->long_request != 0) fb_loop_cancel(x->api->options.loop, x->long_request);
     *x->at = x->next;
     if (x->next != NULL) x->next->at = x->at;
     for (int i = 0; i < FB_EXCHANGE_ARGS; i++) free(x->args[i]);
+    for (int i = 0; i < FB_EXCHANGE_QUERY; i++) free(x->query[i].value);
     free(x->url);
     fb_text_free(&x->body);
     fb_text_free(&x->out);

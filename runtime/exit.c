@@ -24,6 +24,9 @@ unsigned fb_http_of_error(fb_error error)
         return 410;
     case FB_ERR_UNSUPPORTED:
         return 501;
+    case FB_ERR_BAD_UUID: /* of an argument: envelopes are judged elsewhere */
+    case FB_ERR_VALUE_MALFORMED:
+        return 400;
     default:
         break;
     }
@@ -45,6 +48,8 @@ fb_exit fb_exit_of_http(unsigned status)
 {
     if (status >= 200 && status < 300) return FB_EXIT_OK;
     switch (status) {
+    case 400:
+        return FB_EXIT_USAGE;
     case 401:
     case 403:
         return FB_EXIT_NOT_AUTHORISED;

@@ -16,6 +16,7 @@ void fb_post_peers_forget(fb_exchange *x);
 void fb_get_spaces(fb_exchange *x);
 void fb_post_spaces(fb_exchange *x);
 void fb_post_join(fb_exchange *x);
+void fb_post_leave(fb_exchange *x);
 void fb_post_invites(fb_exchange *x);
 void fb_get_members(fb_exchange *x);
 void fb_post_approvals(fb_exchange *x);

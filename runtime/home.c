@@ -98,12 +98,41 @@ static fb_status key_make(const fb_home *home, const char *leaf, fb_key_kind kin
     return status;
 }
 
+/* Is it what recovery_make writes? A wrong one would outrank every key of this node and belong to
+ * nobody. */
+static fb_status recovery_check(const char *path, char *why, size_t why_len)
+{
+    char text[66];
+    uint8_t key[32];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno == ENOENT) {
+        snprintf(why, why_len, "%s is missing; faberio init makes what is missing", path);
+        return FB_ERR_NOT_FOUND;
+    }
+    if (fd < 0) return failed(path, why, why_len);
+    bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    ssize_t n = is_file ? read(fd, text, sizeof text) : -1;
+    close(fd);
+    if (n == 65 && text[64] == '\n') n = 64;
+    if (n == 64 && fb_hex_parse(fb_span_of(text, 64), key, sizeof key) &&
+        crypto_core_ed25519_is_valid_point(key) == 1) {
+        return FB_OK;
+    }
+    snprintf(why, why_len,
+             "%s: not a public recovery key (64 hexadecimal digits); put the right one back, or "
+             "remove it and faberio init makes and shows a new one",
+             path);
+    return FB_ERR_KEY;
+}
+
 static fb_status recovery_make(const fb_home *home, bool (*show)(void *user, const char *recovery),
                                void *user, char *why, size_t why_len)
 {
     char path[FB_HOME_PATH_MAX];
     fb_home_file(home, "recovery.pub", path);
-    if (access(path, F_OK) == 0) return FB_OK;
+    fb_status status = recovery_check(path, why, why_len);
+    if (status != FB_ERR_NOT_FOUND) return status;
     unsigned char seed[32], public_key[32], secret_key[64];
     fb_entropy(seed, sizeof seed);
     crypto_sign_seed_keypair(public_key, secret_key, seed);
@@ -171,6 +200,9 @@ fb_status fb_home_load(const fb_home *home, fb_home_keys *out, char *why, size_t
     if (status == FB_OK) status = fb_sodium_add_signing(out->sodium, &secret, &out->identity_key);
     if (status == FB_OK) status = key_load(home, "link.key", FB_KEY_X25519, &secret, why, why_len);
     if (status == FB_OK) status = fb_sodium_add_dh(out->sodium, &secret, &out->link_key);
+    char path[FB_HOME_PATH_MAX];
+    fb_home_file(home, "recovery.pub", path);
+    if (status == FB_OK) status = recovery_check(path, why, why_len);
     sodium_memzero(&secret, sizeof secret);
     const fb_provider *provider = fb_sodium_provider(out->sodium);
     if (status == FB_OK) {

@@ -207,6 +207,10 @@ static void problem_print(const fb_text *body, unsigned status)
     json_t *problem = json_loadb(fb_text_string(body), body->len, 0, &error);
     const char *title = json_string_value(json_object_get(problem, "title"));
     const char *detail = json_string_value(json_object_get(problem, "detail"));
+    /* Where the detail says it all over again, it is enough. */
+    if (title != NULL && detail != NULL && strncmp(detail, title, strlen(title)) == 0) {
+        title = detail;
+    }
     fb_text line = {0};
     if (title == NULL) {
         fb_text_format(&line, "HTTP status %u", status);
@@ -325,6 +329,16 @@ static void scalar(fb_text *out, const json_t *value)
     free(text);
 }
 
+/* A member's value; an error that there is not has a word of its own, as null is a value too. */
+static void value_show(fb_text *out, const char *name, const json_t *value)
+{
+    if (json_is_null(value) && strcmp(name, "last_error") == 0) {
+        fb_text_put(out, "none");
+    } else {
+        scalar(out, value);
+    }
+}
+
 /* name=value for each member. */
 static void one_line(fb_text *out, const json_t *object)
 {
@@ -336,7 +350,7 @@ static void one_line(fb_text *out, const json_t *object)
         fb_text_put(out, before);
         fb_log_value(out, fb_span_text(name));
         fb_text_put(out, "=");
-        scalar(out, member);
+        value_show(out, name, member);
         before = "  ";
     }
 }
@@ -366,7 +380,7 @@ static void people(fb_text *out, const json_t *value, int depth)
             fb_text_free(&shown);
             if (!nested) {
                 fb_text_put(out, " ");
-                scalar(out, member);
+                value_show(out, name, member);
                 fb_text_put(out, "\n");
             } else if (json_array_size(member) + json_object_size(member) == 0) {
                 fb_text_format(out, "%*s -\n", (int)len < width ? width - (int)len : 0, "");

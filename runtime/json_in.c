@@ -15,8 +15,12 @@ static json_t *parse(fb_span text, size_t flags, char *why, size_t why_len)
         /* What jansson quotes of the input may hold anything. */
         fb_text safe = {0};
         fb_json_string(&safe, fb_span_text(error.text));
-        snprintf(why, why_len, "line %d, column %d: %.*s", error.line, error.column,
-                 (int)(safe.len - 2), safe.p + 1);
+        if (error.line > 0) {
+            snprintf(why, why_len, "line %d, column %d: %.*s", error.line, error.column,
+                     (int)(safe.len - 2), safe.p + 1);
+        } else {
+            snprintf(why, why_len, "%.*s", (int)(safe.len - 2), safe.p + 1);
+        }
         fb_text_free(&safe);
     }
     return tree;

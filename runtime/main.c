@@ -15,7 +15,7 @@
 #define FB_VERSION "unknown"
 #endif
 
-#define RUN_OPTIONS "listen= advertise= api= store= log-format="
+#define RUN_OPTIONS "listen= advertise= api= store= log-format= record="
 
 static const fb_command commands[] = {
     {"init", "[--home DIR]", "make a node: keys and directory; safe to repeat", "",
@@ -38,7 +38,7 @@ static const fb_command commands[] = {
     {"peers forget", "HOST:PORT [--space SPACE]", "do not dial it any more", "space=", NULL, 1, 1,
      fb_cmd_peers_forget, NULL},
     {"config show", "[--origin]", "the settings in force, and where each comes from",
-     RUN_OPTIONS " origin",
+     "listen= advertise= api= store= log-format= origin",
      "Order: flag, FABERIO_... in the environment, the file (--config FILE), the default.", 0, 0,
      fb_cmd_config_show, NULL},
 
@@ -58,8 +58,15 @@ static const fb_command commands[] = {
      "  --for TIME           90s, 15m, 2h, 7d; default a day\n"
      "  --address HOST:PORT  where this node can be dialled",
      1, 1, fb_cmd_space_invite, NULL},
-    {"space join", "INVITE|-", "ask to join; returns once a member has taken the request", "",
-     "- reads the invite from standard input.", 1, 1, fb_cmd_space_join, NULL},
+    {"space join", "INVITE|- [--timeout TIME]",
+     "ask to join; returns once a member has taken the request", "timeout=",
+     "  -               reads the invite from standard input\n"
+     "  --timeout TIME  60s unless told; then the request is given up (exit code 75)\n"
+     "Interrupted or given up, nothing of the space stays here.",
+     1, 1, fb_cmd_space_join, NULL},
+    {"space leave", "SPACE", "give up a request to join that no member has taken", "",
+     "Leaving a space that took this node is not built in this version.", 1, 1, fb_cmd_space_leave,
+     NULL},
     {"space members", "SPACE", "who takes part, with role and status", "", NULL, 1, 1,
      fb_cmd_space_members, NULL},
     {"space approve", "SPACE NODE [--role admin|writer|reader]", "let a node in that asked to join",
@@ -91,6 +98,24 @@ static const fb_command commands[] = {
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
+
+/* What the command contract names and this version does not have: said, so that nobody takes it for
+ * a mistyped name. */
+static const char *const not_built[] = {
+    "doctor",         "space revoke",
+    "space role",     "space rename",
+    "space delete",   "record import",
+    "file",           "file put",
+    "file get",       "file list",
+    "file delete",    "conflicts",
+    "conflicts list", "conflicts resolve",
+    "policy",         "policy show",
+    "policy set",     "policy explain",
+    "export",         "import",
+    "verify",         "scrub",
+    "key backup",     "key rotate",
+    "conformance",    "conformance adapter",
+};
 
 static void usage(FILE *out)
 {
@@ -125,6 +150,20 @@ static const fb_command *find(int argc, char **argv, int *words)
     return found;
 }
 
+/* The one of those that argv begins with, or NULL. */
+static const char *find_not_built(int argc, char **argv)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof not_built / sizeof not_built[0]; i++) {
+        const char *name = not_built[i];
+        size_t first = strcspn(name, " ");
+        if (strlen(argv[0]) != first || memcmp(argv[0], name, first) != 0) continue;
+        bool two = name[first] == ' ';
+        if (two ? argc > 1 && strcmp(argv[1], name + first + 1) == 0 : found == NULL) found = name;
+    }
+    return found;
+}
+
 /* The name with its arguments. */
 static void call(FILE *out, const char *before, const fb_command *command)
 {
@@ -153,6 +192,10 @@ static int help(int argc, char **argv)
     if (argc == 0) {
         usage(stdout);
         return FB_EXIT_OK;
+    }
+    if (find_not_built(argc, argv) != NULL) {
+        return fb_cli_fail(FB_EXIT_FAILED, "%s is not built in this version",
+                           find_not_built(argc, argv));
     }
     if (command == NULL) {
         if (group(stdout, argv[0])) return FB_EXIT_OK;
@@ -193,6 +236,10 @@ static int run(int argc, char **argv)
     }
     if (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0) {
         return help(argc - 1, argv + 1);
+    }
+    const char *missing = find_not_built(argc, argv);
+    if (missing != NULL) {
+        return fb_cli_fail(FB_EXIT_FAILED, "%s is not built in this version", missing);
     }
     int words;
     const fb_command *command = find(argc, argv, &words);

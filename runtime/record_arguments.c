@@ -29,8 +29,8 @@ static bool field_write(fb_exchange *x, fb_writer *w, const fb_json_member_in *m
     char name[FB_FIELD_NAME_BYTES_MAX + 1], detail[FB_FIELD_NAME_BYTES_MAX + 128];
     snprintf(name, sizeof name, "%s", fb_text_string(&member->name));
     if (member->name.len == 0 || member->name.len > FB_FIELD_NAME_BYTES_MAX) {
-        snprintf(detail, sizeof detail, "%sfield %.40s...: its name must have 1 to %u bytes", where,
-                 name, FB_FIELD_NAME_BYTES_MAX);
+        snprintf(detail, sizeof detail, "%sfield \"%.40s%s\": its name must have 1 to %u bytes",
+                 where, name, member->name.len > 40 ? "..." : "", FB_FIELD_NAME_BYTES_MAX);
         fb_exchange_fail(x, FB_ERR_LIMIT, detail);
         return false;
     }

@@ -21,6 +21,20 @@ fb_space_row fb_space_row_next(fb_reader *r)
     return row;
 }
 
+fb_peer_row fb_peer_row_next(fb_reader *r)
+{
+    fb_peer_row row;
+    row.space = fb_read_id(r);
+    row.node = fb_read_id(r);
+    row.address = fb_read_span16(r);
+    row.state = fb_read_u8(r);
+    row.last = (fb_error)fb_read_u32(r);
+    row.offset_us = (int64_t)fb_read_u64(r);
+    row.heard_ns = fb_read_u64(r);
+    row.link = fb_read_u64(r);
+    return row;
+}
+
 const char *fb_status_name(uint8_t status)
 {
     static const char *const names[] = {"none", "approved", "pending", "revoked"};
@@ -51,6 +65,15 @@ void fb_collection_write(fb_writer *w, const char *collection)
     } else {
         fb_write_u8(w, 1);
         fb_write_span16(w, fb_span_text(collection));
+    }
+}
+
+void fb_json_error(fb_text *out, const char *name, fb_error error)
+{
+    if (error == FB_OK) {
+        fb_json_raw(out, name, fb_span_text("null"));
+    } else {
+        fb_json_member(out, name, fb_error_name(error));
     }
 }
 
@@ -99,28 +122,24 @@ bool fb_json_peers(fb_text *out, fb_reader *r, uint64_t now_mono_ns)
     uint16_t count = fb_read_u16(r);
     fb_text_put(out, "[");
     for (uint16_t i = 0; i < count && !r->failed; i++) {
-        fb_id space = fb_read_id(r), node = fb_read_id(r);
-        fb_span address = fb_read_span16(r);
-        uint8_t state = fb_read_u8(r);
-        uint32_t error = fb_read_u32(r);
-        int64_t offset_us = (int64_t)fb_read_u64(r);
-        uint64_t heard = fb_read_u64(r), link = fb_read_u64(r);
+        fb_peer_row row = fb_peer_row_next(r);
         fb_json_open(out, NULL, '{');
-        fb_json_uuid(out, "space_id", space);
-        if (fb_id_is_zero(node)) {
+        fb_json_uuid(out, "space_id", row.space);
+        if (fb_id_is_zero(row.node)) {
             fb_json_raw(out, "node_id", fb_span_text("null"));
         } else {
-            fb_json_hex(out, "node_id", node.b, sizeof node.b);
+            fb_json_hex(out, "node_id", row.node.b, sizeof row.node.b);
         }
-        fb_json_span(out, "address", address);
+        fb_json_span(out, "address", row.address);
         fb_json_member(out, "state",
-                       state < sizeof states / sizeof states[0] ? states[state] : "unknown");
-        fb_json_member(out, "last_error", error == 0 ? "" : fb_error_name((fb_error)error));
-        fb_json_number(out, "clock_offset_ms", offset_us / 1000);
-        fb_json_number(
-            out, "heard_ms_ago",
-            heard == 0 || heard > now_mono_ns ? -1 : (int64_t)((now_mono_ns - heard) / 1000000));
-        fb_json_u64_string(out, "link", link);
+                       row.state < sizeof states / sizeof states[0] ? states[row.state]
+                                                                    : "unknown");
+        fb_json_error(out, "last_error", row.last);
+        fb_json_number(out, "clock_offset_ms", row.offset_us / 1000);
+        bool heard = row.heard_ns != 0 && row.heard_ns <= now_mono_ns;
+        fb_json_number(out, "heard_ms_ago",
+                       heard ? (int64_t)((now_mono_ns - row.heard_ns) / 1000000) : -1);
+        fb_json_u64_string(out, "link", row.link);
         fb_json_close(out, '}');
     }
     fb_text_put(out, "]");

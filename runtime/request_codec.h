@@ -23,6 +23,20 @@ typedef struct fb_space_row {
 
 fb_space_row fb_space_row_next(fb_reader *r);
 
+/* One row of PEER_LIST's answer. */
+typedef struct fb_peer_row {
+    fb_id space;
+    fb_id node; /* zeros: not known */
+    fb_span address;
+    uint8_t state;
+    fb_error last;
+    int64_t offset_us;
+    uint64_t heard_ns;
+    uint64_t link;
+} fb_peer_row;
+
+fb_peer_row fb_peer_row_next(fb_reader *r);
+
 /* "approved", "pending", "revoked", else "none". */
 const char *fb_status_name(uint8_t status);
 /* "admin", "writer", "reader", else "none"; and back, 0 for another text. */
@@ -31,6 +45,9 @@ uint8_t fb_role_parse(const char *name);
 
 /* A collection by name, or by its area's id when the text is a UUID of version 7. */
 void fb_collection_write(fb_writer *w, const char *collection);
+
+/* The error's name, or null. */
+void fb_json_error(fb_text *out, const char *name, fb_error error);
 
 /* Each appends one JSON object or array to out; false when the answer breaks its format. */
 bool fb_json_spaces(fb_text *out, fb_reader *r);

@@ -2,10 +2,12 @@
 #include "runtime/settings.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -20,18 +22,24 @@ static const struct {
     [FB_SET_LOG_FORMAT] = {"log-format", "FABERIO_LOG_FORMAT", "text"},
 };
 
+#define FILE_BYTES_MAX 65536u
+
 const char *fb_setting_name(fb_setting setting)
 {
     return rows[setting].name;
 }
 
-static bool set(fb_settings *s, fb_setting which, const char *value, const char *origin)
+/* NULL, or what is wrong with the value. */
+static const char *set(fb_settings *s, fb_setting which, const char *value, const char *origin)
 {
     fb_setting_value *v = &s->values[which];
-    if (strlen(value) >= sizeof v->text) return false;
+    if (strlen(value) >= sizeof v->text) return "is too long";
+    for (const char *p = value; *p != 0; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) return "has a control character in it";
+    }
     snprintf(v->text, sizeof v->text, "%s", value);
     snprintf(v->origin, sizeof v->origin, "%s", origin);
-    return true;
+    return NULL;
 }
 
 /* Where XDG says, else under HOME, else the system's. */
@@ -63,33 +71,49 @@ static int file_line(void *user, const char *section, const char *name, const ch
     }
     for (int i = 0; i < FB_SETTINGS; i++) {
         if (strcmp(rows[i].name, name) != 0) continue;
-        if (!set(r->settings, (fb_setting)i, value, r->settings->file)) {
-            snprintf(r->wrong, sizeof r->wrong, "the value of %s is too long", name);
-            return 0;
-        }
-        return 1;
+        const char *wrong = set(r->settings, (fb_setting)i, value, r->settings->file);
+        if (wrong != NULL) snprintf(r->wrong, sizeof r->wrong, "the value of %s %s", name, wrong);
+        return wrong == NULL;
     }
     snprintf(r->wrong, sizeof r->wrong, "no setting is called %.60s", name);
     return 0;
 }
 
+/* At most one byte more than FILE_BYTES_MAX of it: a device may have no end. */
+static int read_all(const char *path, char *text, size_t *len)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return errno;
+    ssize_t n = 1;
+    while (*len <= FILE_BYTES_MAX && n != 0) {
+        n = read(fd, text + *len, FILE_BYTES_MAX + 1 - *len);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) break;
+        *len += (size_t)n;
+    }
+    int error = n < 0 ? errno : 0;
+    close(fd);
+    return error;
+}
+
 static bool read_file(fb_settings *s, bool asked_for, char *why, size_t why_len)
 {
     reading r = {s, ""};
-    FILE *file = fopen(s->file, "re");
-    if (file == NULL) {
-        if (errno == ENOENT && !asked_for) return true;
-        snprintf(why, why_len, "%s: %s", s->file, strerror(errno));
-        return false;
-    }
-    int line = ini_parse_file(file, file_line, &r);
-    bool unread = ferror(file) != 0;
-    int error = errno;
-    fclose(file);
-    if (unread) {
+    static char text[FILE_BYTES_MAX + 1];
+    size_t len = 0;
+    int error = read_all(s->file, text, &len);
+    if (error != 0) {
+        if (error == ENOENT && !asked_for) return true;
         snprintf(why, why_len, "%s: %s", s->file, strerror(error));
         return false;
     }
+    if (len > FILE_BYTES_MAX || memchr(text, 0, len) != NULL) {
+        snprintf(why, why_len, "%s: %s", s->file,
+                 len > FILE_BYTES_MAX ? "longer than settings are" : "a zero byte in it");
+        return false;
+    }
+    text[len] = 0;
+    int line = ini_parse_string(text, file_line, &r);
     if (line != 0) {
         snprintf(why, why_len, "%s:%d: %s", s->file, line,
                  r.wrong[0] != 0 ? r.wrong : "not a line of the form NAME = VALUE");
@@ -118,16 +142,18 @@ bool fb_settings_load(fb_settings *s, const char *(*flag)(const void *user, cons
     }
     if (!read_file(s, config != NULL, why, why_len)) return false;
     for (int i = 0; i < FB_SETTINGS; i++) {
+        char origin[64];
         const char *given = getenv(rows[i].variable);
-        if (given != NULL && !set(s, (fb_setting)i, given, rows[i].variable)) {
-            snprintf(why, why_len, "%s is too long", rows[i].variable);
+        const char *wrong = given != NULL ? set(s, (fb_setting)i, given, rows[i].variable) : NULL;
+        if (wrong != NULL) {
+            snprintf(why, why_len, "%s %s: %.100s", rows[i].variable, wrong, given);
             return false;
         }
         given = flag(user, rows[i].name);
-        char origin[64];
         snprintf(origin, sizeof origin, "flag --%s", rows[i].name);
-        if (given != NULL && !set(s, (fb_setting)i, given, origin)) {
-            snprintf(why, why_len, "--%s is too long", rows[i].name);
+        wrong = given != NULL ? set(s, (fb_setting)i, given, origin) : NULL;
+        if (wrong != NULL) {
+            snprintf(why, why_len, "--%s %s: %.100s", rows[i].name, wrong, given);
             return false;
         }
     }

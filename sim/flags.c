@@ -86,10 +86,14 @@ fb_sim_flag fb_sim_flag_read(int argc, char **argv, int *at, fb_sim_config *conf
         fb_sim_config_nodes(config, (uint32_t)number);
         break;
     case 2:
-        if (!fb_sim_parse_number(value, &config->events)) return wrong("not a number", value);
+        if (!fb_sim_parse_number(value, &config->events) || config->events == 0) {
+            return wrong("--events is a number from 1", value);
+        }
         break;
     case 3:
-        if (!fb_sim_parse_time(value, &config->duration_ns)) return wrong("not a time", value);
+        if (!fb_sim_parse_time(value, &config->duration_ns) || config->duration_ns == 0) {
+            return wrong("--duration is a time above 0", value);
+        }
         config->events = UINT64_MAX;
         break;
     case 4:

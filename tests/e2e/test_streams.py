@@ -62,7 +62,7 @@ def test_a_slow_reader_holds_nobody_up(net):
             assert part
             text += part
     body = b"".join(re.split(rb"\r\n[0-9a-f]+\r\n", text))
-    assert [n.decode() for n in re.findall(rb'"id":"([0-9a-f-]{36})"', body)] == ids
+    assert [n.decode() for n in re.findall(rb'"id":"([0-9a-f-]{36})","record"', body)] == ids
 
 
 def feed(node, query, header=""):

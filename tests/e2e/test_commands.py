@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from node import BIN, HANGS_S
+from node import BIN, HANGS_S, eventually
 
 
 def test_init_makes_keys_once(net):
@@ -241,6 +241,30 @@ def test_usage(net, args, named):
 
 
 @pytest.mark.parametrize("args", [
+    ["doctor"], ["doctor", "x", "--json"], ["space", "revoke", "s", "n"], ["space", "role", "s"],
+    ["space", "rename", "a", "b"], ["space", "delete", "s"], ["record", "import", "f"],
+    ["file", "put", "s", "a", "b"], ["file", "list"], ["conflicts", "list", "s"],
+    ["conflicts", "resolve", "s", "i", "--keep", "mine"], ["policy", "show"], ["policy", "set"],
+    ["policy", "explain"], ["export", "s", "f"], ["import", "f"], ["verify", "s", "--peers"],
+    ["scrub"], ["key", "backup", "f"], ["key", "rotate"], ["conformance", "adapter"],
+    ["run", "--record", "f"], ["help", "doctor"],
+])
+def test_what_is_not_built_is_said(net, args):
+    done = subprocess.run([BIN, *args], text=True, capture_output=True, timeout=HANGS_S,
+                          env={**net.env, "FABERIO_HOME": str(net.directory / "none")}, check=False)
+    assert done.returncode == 1 and "not built in this version" in done.stderr, done
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("flags", [["--events", "0"], ["--duration", "0"], ["--duration", "0s"],
+                                   ["--events", ""], ["--events", "-1"]])
+def test_a_simulation_of_nothing_is_a_mistake(net, flags):
+    done = subprocess.run([BIN, "sim", "run", "--seed", "1", *flags], text=True,
+                          capture_output=True, timeout=HANGS_S, env=net.env, check=False)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr
+
+
+@pytest.mark.parametrize("args", [
     ["no\x1b[31m"], ["help", "no\x1b[31m"], ["status", "no\x1b[31m"], ["status", "--no\x1b[31m"],
     ["run", "--log-format", "no\x1b[31m"], ["status", "--config", "no\x1b[31m"],
     ["sim", "no\x1b[31m"], ["sim", "run", "--mutant", "no\x1b[31m"],
@@ -283,6 +307,133 @@ def test_a_result_that_cannot_be_written_is_no_success(net, args, target):
 def test_a_settings_file_that_is_a_directory(net):
     code, err = net.node("a").refused("config", "show", "--config", str(net.directory))
     assert code == 2 and str(net.directory) in err
+
+
+@pytest.mark.parametrize("content", [None, b"x" * (1 << 20), b"listen = a\0b\n",
+                                     b"listen = \x1b[31m\n", b"home = a\x07b\n"])
+def test_settings_files_that_are_none(net, content):
+    config = net.directory / "faberio.conf"
+    if content is None:
+        config.symlink_to("/dev/zero")
+    else:
+        config.write_bytes(content)
+    done = subprocess.run([BIN, "config", "show", "--config", str(config)], capture_output=True,
+                          timeout=HANGS_S, env=net.env, check=False)
+    assert done.returncode == 2 and str(config).encode() in done.stderr
+    assert done.stdout == b"" and not set(b"\x1b\x07\0") & set(done.stderr)
+
+
+def test_no_setting_reaches_a_terminal_as_codes(net):
+    for name, value in (("FABERIO_LISTEN", "\x1b[31m"), ("FABERIO_HOME", "/tmp/\x1b[31m"),
+                        ("FABERIO_ADVERTISE", "a\nb")):
+        done = subprocess.run([BIN, "config", "show"], text=True, capture_output=True,
+                              timeout=HANGS_S, env={**net.env, name: value}, check=False)
+        assert done.returncode == 2 and name in done.stderr and "\x1b" not in done.stderr
+    done = subprocess.run([BIN, "config", "show"], text=True, capture_output=True, timeout=HANGS_S,
+                          env={**net.env, "FABERIO_ADVERTISE": "\u202e\u009b"}, check=False)
+    assert done.returncode == 0 and not set("\u202e\u009b") & set(done.stdout)
+
+
+def test_a_recovery_key_that_is_none(net):
+    node = net.node("a")
+    node.init()
+    path = node.home / "recovery.pub"
+    right = path.read_bytes()
+    for wrong in (b"", b"garbage\n", b"0" * 63 + b"\n", b"0" * 64 + b"\n", right + b"x",
+                  right.upper() if right.upper() != right else b"z" * 64, b"f" * 64 + b"\n"):
+        path.write_bytes(wrong)
+        for args in (["init"], ["run", "--listen", "none"]):
+            code, err = node.refused(*args)
+            assert code == 1 and str(path) in err, (wrong, err)
+        assert path.read_bytes() == wrong
+    path.unlink()
+    code, err = node.refused("run", "--listen", "none")
+    assert code == 1 and str(path) in err and "faberio init" in err
+    path.symlink_to("/dev/zero")
+    assert node.refused("init")[0] == 1
+    path.unlink()
+    path.write_bytes(right)
+    node.start()
+
+
+def test_keys_that_are_no_small_files(net):
+    large = net.directory / "large"
+    with open(large, "wb") as file:
+        file.truncate(1 << 34)
+    large.chmod(0o600)
+    for target in ("/dev/zero", "/dev/full", "/dev/tty", str(large), str(net.directory)):
+        link = net.directory / "link"
+        link.symlink_to(target)
+        done = subprocess.run([BIN, "key", "show", str(link)], text=True, capture_output=True,
+                              timeout=HANGS_S, env=net.env, check=False)
+        assert done.returncode == 1 and str(link) in done.stderr, target
+        link.unlink()
+
+
+def test_a_key_that_nobody_was_told_of_is_not_left(net):
+    path = net.directory / "k"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([BIN, "key", "new", "--out", str(path)], stdout=full,
+                              stderr=subprocess.PIPE, timeout=HANGS_S, env=net.env, check=False)
+    assert done.returncode == 1 and not path.exists()
+
+
+def test_an_address_that_nobody_knows_is_not_forgotten(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    node.json("space", "create", "other")
+    code, err = node.refused("peers", "forget", "127.0.0.1:9")
+    assert code == 1 and "address" in err
+    assert node.json("peers", "add", "127.0.0.1:9", "--space", "team")["spaces"] == 1
+    assert node.refused("peers", "forget", "127.0.0.1:9", "--space", "other")[0] == 1
+    assert node.json("peers", "forget", "127.0.0.1:9")["spaces"] == 1
+    assert node.refused("peers", "forget", "127.0.0.1:9")[0] == 1
+
+
+def test_a_dead_address_is_one_line(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    node.json("peers", "add", "127.0.0.1:9")
+    node.lines.until(lambda line: "event=dial_failed" in line)
+    # It is dialled again within seconds, which the counters tell and the log does not.
+    dials = lambda: [p for p in node.json("peers")["peers"] if p["last_error"] is not None]
+    eventually(dials, lambda rows: rows)
+    assert dials()[0]["last_error"] == "unreachable"
+    before = node.json("status")["counters"]["steps"]
+    eventually(lambda: node.json("status")["counters"]["steps"], lambda s: s > before + 20)
+    node.stop()
+    assert sum("event=dial_failed" in line for line in node.lines.seen) == 1
+
+
+def test_no_error_is_said_as_none(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    assert node.json("status")["last_error"] is None
+    assert re.search(r"^last_error +none$", node.call("status"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("args", [
+    ["record", "get", "team", "notes", "nonsense"],
+    ["record", "put", "team", "notes", "nonsense", "a=1"],
+    ["record", "list", "team", "notes", "--after", "x"],
+    ["space", "approve", "team", "nonsense"], ["space", "approve", "team", "0" * 32, "--role", "x"],
+    ["space", "invite", "team", "--address", "nonsense"], ["peers", "add", "nonsense"],
+    ["space", "join", "nonsense"], ["space", "create", ""], ["app", "create", "x" * 201],
+])
+def test_arguments_that_the_node_judges(net, args):
+    node = net.node("a")
+    node.init()
+    node.start("--advertise", "127.0.0.1:1")
+    node.json("space", "create", "team")
+    code, err = node.refused(*args)
+    assert code == 2 and err.startswith("faberio: ")
+    said = err.strip().split(": ")
+    assert len(said) == len(set(said)), err
 
 
 def test_help_of_every_command(net):
@@ -330,6 +481,7 @@ def test_a_change_is_one_line_for_people_too(net):
         line = watcher.stdout.readline()
         watcher.kill()
     assert "change=changed" in line and f"id={record['id']}" in line
+    assert '"fields":{"a":1}' in line
 
 
 def test_settings_and_their_origin(net):

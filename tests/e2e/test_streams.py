@@ -87,6 +87,51 @@ def test_feed_resumes_by_last_event_id(net):
     assert [next(events)[1]["id"] for _ in ids[2:]] == ids[2:]
 
 
+def test_a_change_comes_with_its_record(net):
+    node = alone(net)
+    with node.watch("team") as watch:
+        made = node.json("record", "put", "team", "notes", "new", "n=1", 'text="a"')
+        told = watch.next()
+        assert told["change"] == "changed" and told["collection"] == "notes"
+        assert told["record"] == made and told["id"] == made["id"]
+        changed = node.json("record", "put", "team", "notes", made["id"], "n=2")
+        assert watch.next()["record"] == changed
+        node.json("record", "delete", "team", "notes", made["id"])
+        told = watch.next()
+        assert told["change"] == "deleted" and told["record"] is None and told["id"] == made["id"]
+    # What is told later is the record as it is then.
+    kept = put(node, 7)
+    cursors = []
+    with node.watch("team", "--since", "0") as watch:
+        for _ in range(4):
+            told = watch.next()
+            cursors.append(int(told["cursor"]))
+            if told["id"] == made["id"]:
+                assert told["record"] is None
+            else:
+                assert told["id"] == kept and told["record"]["fields"]
+    assert cursors == sorted(cursors)
+
+
+def test_large_records_pass_a_feed_one_after_the_other(net):
+    node = alone(net)
+    value = "x" * 40000
+    ids = [node.json("record", "put", "team", "notes", "new", f'text="{value}"')["id"]
+           for _ in range(30)]
+    with node.connect() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        slow.sendall(b"GET /v1/spaces/team/changes?since=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+        with node.watch("team", "--since", "0") as quick:
+            for wanted in ids:
+                told = quick.next()
+                assert told["id"] == wanted and told["record"]["fields"]["text"] == value
+        text = b""
+        while text.count(b"event: change") < len(ids):
+            part = slow.recv(65536)
+            assert part
+            text += part
+
+
 def test_feed_refuses_what_is_no_cursor(net):
     node = alone(net)
     with node.connect() as s:

@@ -15,6 +15,18 @@ foreach(part faberio_runtime faberio_sim faberio_io faberio_core)
 endforeach()
 list(APPEND FB_ALL_PARTS fb_blake3)
 
+if(FB_FUZZ)
+  # Parsers of formats with words and numbers to be guessed: comparisons are traced here.
+  set(parsers)
+  foreach(folder envelope space database identity)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/protocol/${folder}/*.c)
+    list(APPEND parsers ${sources})
+  endforeach()
+  list(FILTER parsers INCLUDE REGEX "envelope|statement|invite|batch|change|record")
+  set_source_files_properties(${parsers} PROPERTIES COMPILE_OPTIONS
+    -fsanitize-coverage=trace-cmp)
+endif()
+
 # protobuf-c is the reference of the differential targets, never part of the product's codec.
 set(FB_FUZZ_LIBS)
 if(FB_FUZZ_PROTOS)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define WORLD_FAST
+#define WORLD_NODES 2u
 #include "fuzz/link_world.h"
 #include "protocol/link/external.h"
 
@@ -256,18 +257,18 @@ static void act(world *w, input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input in = {data, size};
-    world *w = world_new();
+    world *w = world_again();
     uint8_t setting = next(&in);
     for (uint32_t i = 0; i < 2; i++) {
         if ((setting >> i & 1) != 0) w->nodes[i].judge[1 - i] = FB_MEMBER_PENDING;
         if ((setting >> (2 + i) & 1) != 0) w->nodes[i].judge[1 - i] = FB_MEMBER_REVOKED;
     }
-    w->segment = (setting & 0x10) != 0 ? 7 : 0;
+    w->segment = (setting & 0x10) != 0 ? 61 : 0;
     w->cut[0][1] = (setting & 0x20) != 0;
     world_book(w, 0, "n1", (fb_id){{0}});
     if ((setting & 0x40) != 0) world_book(w, 1, "n0", (fb_id){{0}});
     if ((setting & 0x80) != 0) world_carrier(w, 0, 1);
-    for (uint32_t steps = 0; in.len != 0 && steps < 200; steps++) {
+    for (uint32_t steps = 0; in.len != 0 && steps < 100; steps++) {
         act(w, &in);
         for (uint32_t i = 0; i < 2; i++) check_node(&w->nodes[i]);
         for (uint32_t i = 0; i < 2; i++) {
@@ -285,6 +286,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_node(&w->nodes[i]);
         require(w->nodes[i].node.links->frames_free_count == w->nodes[i].node.options.sizes.frames);
     }
-    world_free(w);
+    world_clear(w);
     return 0;
 }

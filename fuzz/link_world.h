@@ -23,7 +23,9 @@
 #include "protocol/link/state.h"
 #include "protocol/store/ops.h"
 
-#define WORLD_NODES  3u
+#ifndef WORLD_NODES
+#define WORLD_NODES 3u
+#endif
 #define WORLD_CONNS  64u
 #define WORLD_LINKS  8u
 #define WORLD_QUEUE  262144u
@@ -36,7 +38,8 @@ typedef struct world_end {
     uint64_t link;
     bool open;
     /* Towards this end. */
-    uint8_t *queue;
+    uint8_t *queue; /* within `memory`, of 2 * WORLD_QUEUE bytes */
+    uint8_t *memory;
     size_t used;
     size_t seen;    /* bytes delivered so far */
     bool paused;    /* the node did not take everything */
@@ -71,6 +74,7 @@ typedef struct world_node {
     fb_sodium *sodium;
 #endif
     uint8_t *arena;
+    size_t arena_bytes;
     uint8_t *effects;
     fb_event_handler handler;
     int64_t wall_offset_us;
@@ -97,8 +101,9 @@ typedef struct world {
     world_conn conns[WORLD_CONNS];
     uint64_t mono_ns;
     uint64_t next_link;
-    size_t segment;  /* deliver so many bytes at a time, 0: all */
-    uint64_t credit; /* a link starts with so much, and gets back what it sent */
+    uint64_t finished; /* events */
+    size_t segment;    /* deliver so many bytes at a time, 0: all */
+    uint64_t credit;   /* a link starts with so much, and gets back what it sent */
     bool cut[WORLD_NODES][WORLD_NODES];
     size_t effects_cap;
     /* Faults of the next byte stream: on bytes towards the end number `fault_end`. */
@@ -439,7 +444,10 @@ static inline void world_finish(world *w, uint32_t i, fb_effects *fx)
     world_node *n = &w->nodes[i];
     fb_timers_fire(&n->node);
     fb_link_plane.flush(&n->node);
-    fb_digests_update(&n->node);
+#ifdef WORLD_FAST
+    if (++w->finished % 16 == 0)
+#endif
+        fb_digests_update(&n->node);
     n->node.out = NULL;
     world_carry_out(w, i, fx);
     while (n->node.starved) {
@@ -477,6 +485,14 @@ static inline world_conn *world_find(world *w, uint32_t i, uint64_t link, uint32
     return NULL;
 }
 
+/* A queue's memory stays with its place: many runs use it. */
+static inline uint8_t *world_queue_take(uint32_t conn, uint32_t e)
+{
+    static uint8_t *queues[WORLD_CONNS][2];
+    if (queues[conn][e] == NULL) queues[conn][e] = malloc(2 * WORLD_QUEUE);
+    return queues[conn][e];
+}
+
 static inline world_conn *world_conn_new(world *w, uint32_t i, uint32_t j, bool external)
 {
     for (uint32_t c = 0; c < WORLD_CONNS; c++) {
@@ -488,7 +504,7 @@ static inline world_conn *world_conn_new(world *w, uint32_t i, uint32_t j, bool 
             conn->end[e].node = who[e];
             conn->end[e].link = ++w->next_link;
             conn->end[e].open = true;
-            conn->end[e].queue = malloc(WORLD_QUEUE);
+            conn->end[e].queue = conn->end[e].memory = world_queue_take(c, e);
             if (conn->end[e].queue == NULL) abort();
         }
         return conn;
@@ -537,7 +553,6 @@ static inline void world_end_conn(world *w, world_conn *conn)
         world_event(w, end->node, (fb_event){.kind = FB_EV_LINK_CLOSED, .a = end->link});
     }
     for (uint32_t e = 0; e < 2; e++) {
-        free(conn->end[e].queue);
         conn->end[e].queue = NULL;
     }
     conn->used = false;
@@ -578,6 +593,7 @@ static inline void world_send(world *w, uint32_t i, uint64_t link, const uint8_t
 static inline void world_carry_out(world *w, uint32_t i, fb_effects *fx)
 {
     world_node *n = &w->nodes[i];
+    if (fx->used == 0) return;
     /* The arena is used again by the steps that carrying out causes. */
     uint8_t *copy = malloc(fx->used + 1);
     if (copy == NULL) abort();
@@ -615,7 +631,10 @@ static inline void world_take_out(world_end *end, size_t len)
 {
     end->used -= len;
     end->seen += len;
-    memmove(end->queue, end->queue + len, end->used);
+    end->queue += len;
+    if (end->queue - end->memory <= WORLD_QUEUE) return;
+    memmove(end->memory, end->queue, end->used);
+    end->queue = end->memory;
 }
 
 /* What arrived is credit again. */
@@ -776,6 +795,7 @@ static inline void world_init_node(world *w, uint32_t i, uint8_t identity)
     world_layout(&n->node, &arena);
     arena.cap = arena.used;
     arena.used = 0;
+    n->arena_bytes = arena.cap;
     n->arena = aligned_alloc(16, (arena.cap + 15) & ~(size_t)15);
     n->effects = aligned_alloc(16, 1u << 20);
     if (n->arena == NULL || n->effects == NULL) abort();
@@ -803,11 +823,9 @@ static inline world *world_new(void)
     return w;
 }
 
-static inline void world_free(world *w)
+/* What a run allocated besides the world itself. */
+static inline void world_clear(world *w)
 {
-    for (uint32_t c = 0; c < WORLD_CONNS; c++) {
-        for (uint32_t e = 0; e < 2; e++) free(w->conns[c].end[e].queue);
-    }
     for (uint32_t i = 0; i < WORLD_NODES; i++) {
         world_node *n = &w->nodes[i];
         for (uint32_t l = 0; l < WORLD_LINKS; l++) {
@@ -815,6 +833,15 @@ static inline void world_free(world *w)
             world_drop(&n->invite[l]);
         }
         for (uint32_t f = 0; f < n->frame_count; f++) free(n->frames[f].bytes);
+        n->frame_count = 0;
+    }
+}
+
+static inline void world_free(world *w)
+{
+    world_clear(w);
+    for (uint32_t i = 0; i < WORLD_NODES; i++) {
+        world_node *n = &w->nodes[i];
         fb_links_reset_table(&n->node);
         free(n->arena);
         free(n->effects);
@@ -825,6 +852,31 @@ static inline void world_free(world *w)
     free(w);
     the_world = NULL;
 }
+
+#ifdef WORLD_FAST
+/* A new world for every run, at the price of a copy: the first one stays where it is. A run ends
+ * with world_clear. */
+static inline world *world_again(void)
+{
+    static world *w, fresh;
+    static uint8_t *arenas[WORLD_NODES];
+    if (w == NULL) {
+        w = world_new();
+        fresh = *w;
+        for (uint32_t i = 0; i < WORLD_NODES; i++) {
+            arenas[i] = malloc(w->nodes[i].arena_bytes);
+            if (arenas[i] == NULL) abort();
+            memcpy(arenas[i], w->nodes[i].arena, w->nodes[i].arena_bytes);
+        }
+        return w;
+    }
+    *w = fresh;
+    for (uint32_t i = 0; i < WORLD_NODES; i++) {
+        memcpy(w->nodes[i].arena, arenas[i], w->nodes[i].arena_bytes);
+    }
+    return w;
+}
+#endif
 
 /* What tests do. */
 static inline void world_book(world *w, uint32_t i, const char *address, fb_id expected)

@@ -22,7 +22,7 @@ typedef struct fb_sizes {
     uint32_t requests;          /* local requests at once */
     uint32_t seen_ids;          /* remembered message ids per sender and space */
     uint32_t envelopes;         /* envelopes waiting for links or acknowledgement */
-    uint32_t calls;             /* calls at once, both directions */
+    uint32_t calls;             /* calls at once, half of them one's own */
     uint32_t call_bytes;        /* buffer of one call's answer */
     uint32_t link_bytes;        /* receive buffer of one byte-stream link: a record, or nothing
                                    for a node that has external carriers only */

@@ -17,6 +17,23 @@
 /* Messaging, profile 6. */
 #define FB_SEND_WINDOW_MESSAGES 64u
 #define FB_SEND_WINDOW_BYTES    262144u
+#define FB_SIGNAL_BYTES_MAX     512u /* an envelope of this node's own: a payload of at most 110 */
+#define FB_UNICASTS_MAX         8u   /* of them that wait for one link's window */
+#define FB_HOLDS_MAX            FB_WRITE_SETS_KEPT /* write sets that acceptances wait for */
+/* An envelope is shared by links that take it within so long; later ones get a new one, so that no
+ * message starts out stale. */
+#define FB_SIGNAL_SHARE_NS UINT64_C(1000000000)
+/* What one received message may put: the remembered id, and what the engine wants. */
+#define FB_RECEIVE_WRITE_BYTES   512u
+#define FB_RECEIVE_WRITE_ENTRIES 4u
+
+/* Calls. */
+#define FB_CALL_ARGUMENTS_MAX 4096u
+#define FB_CALL_STATE_BYTES   256u    /* of the method that serves it */
+#define FB_CALL_MS_MAX        600000u /* longer deadlines of a peer count as this */
+#define FB_CALL_NOTES_MAX                                                                          \
+    16u /* frames about no call in the table that wait on a link; of more the                      \
+         oldest goes */
 
 /* Links, profile 7. */
 #define FB_RECORD_BYTES_MAX  16384u /* plaintext of one transport message */
@@ -49,7 +66,20 @@
 #define FB_COLLECTION_NAME_BYTES_MAX  200u
 #define FB_BATCH_CHANGES_MAX          64u
 #define FB_BATCH_BYTES_MAX            61440u
-#define FB_LIVES_IN_AREA_MAX          32u /* heads of one node in one area */
+#define FB_EPOCH_ENTRIES_MAX          128u
+#define FB_LIVES_IN_AREA_MAX          32u  /* heads of one node in one area */
+#define FB_LIVES_MAX                  160u /* closed lives that one batch may make us look up */
+#define FB_FETCHES_MAX                8u   /* calls of our own at once */
+#define FB_FETCH_RANGES_MAX           8u   /* lagging entries that one call asks for */
+#define FB_FETCH_HAVES_MAX            4u   /* heads of one node named in a range */
+#define FB_SERVES_MAX                 16u  /* calls of others at once */
+#define FB_SERVE_PATH_MAX             16u  /* lives on a walk back that are remembered */
+#define FB_BUILDERS_MAX               8u   /* batches being filled at once */
+#define FB_STRANGERS_MAX              4u   /* areas not known here that a link is asked about */
+#define FB_WRITE_ITEMS_MAX            64u  /* changes of one request */
+#define FB_WRITE_AREAS_MAX            15u  /* areas of one request */
+#define FB_ANSWERS_MAX                8u   /* answers too long for a reply that the core holds */
+#define FB_ANSWER_BYTES_MAX           (2u + FB_WRITE_ITEMS_MAX * 33u)
 #define FB_SPACE_NAME_BYTES_MAX       200u
 #define FB_APPLICATION_NAME_BYTES_MAX 200u
 
@@ -85,6 +115,19 @@ _Static_assert(FB_FIELD_NAME_BYTES_MAX + 64 <= FB_KEY_BYTES_MAX, "a field fits a
 _Static_assert(FB_REPLY_HELD_BYTES >= 160 + FB_ADDRESS_BYTES_MAX + FB_SPACE_NAME_BYTES_MAX,
                "an invite fits a reply that waits");
 _Static_assert(FB_SEND_WINDOW_BYTES >= FB_FRAME_BYTES_MAX, "the window holds one message");
+_Static_assert(FB_SIGNAL_BYTES_MAX <= FB_SEND_WINDOW_BYTES / FB_SEND_WINDOW_MESSAGES,
+               "of one's own messages, their number is what fills the window");
+_Static_assert(FB_RECEIVE_WRITE_BYTES * 2 <= 8192, "a message fits the smallest write set");
+_Static_assert(33 * FB_FETCH_RANGES_MAX + 16 * FB_FETCH_HAVES_MAX * FB_FETCH_RANGES_MAX + 17 <=
+                   FB_CALL_ARGUMENTS_MAX,
+               "the longest fetch fits the arguments of a call");
+_Static_assert(FB_WRITE_ITEMS_MAX <= FB_BATCH_CHANGES_MAX, "a request fits the stage, and a batch");
+_Static_assert(FB_WRITE_AREAS_MAX >= FB_BUILDERS_MAX, "the stage holds what is filled at once");
+_Static_assert(FB_ANSWER_BYTES_MAX <= FB_REPLY_BYTES_MAX, "a held answer fits a reply");
+_Static_assert(FB_LIVES_MAX >= FB_EPOCH_ENTRIES_MAX + 2,
+               "every life that an epoch names may be closed, and the two of the chain");
+_Static_assert(FB_BATCH_CHANGES_MAX * 2 + FB_LIVES_MAX <= FB_READ_ITEMS_MAX,
+               "a batch's records, a node of each path, and the lives are read in one round");
 _Static_assert(FB_WRITE_SETS_KEPT >= FB_WRITE_SETS_IN_FLIGHT_MAX + 2,
                "one building and one kept besides those in flight");
 

@@ -25,7 +25,6 @@
 #include "protocol/database/change.h"
 
 #define FB_BATCH_VERSION      1u
-#define FB_EPOCH_ENTRIES_MAX  128u
 #define FB_EPOCH_ENTRY_BYTES  32u
 #define FB_BATCH_HEADER_BYTES (16u + 16 + 32 + 24 + 1 + 48 + 32 + 2 + 2)
 /* Everything but items and epoch. */

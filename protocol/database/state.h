@@ -15,20 +15,6 @@
 #include "protocol/store/ops.h"
 #include "protocol/store/set.h"
 
-/* Tables that no size of fb_options names. */
-#define FB_FETCHES_MAX      8u   /* calls of our own at once */
-#define FB_FETCH_RANGES_MAX 8u   /* lagging entries that one call asks for */
-#define FB_FETCH_HAVES_MAX  4u   /* heads of one node named in a range */
-#define FB_SERVES_MAX       16u  /* calls of others at once */
-#define FB_SERVE_PATH_MAX   16u  /* lives on a walk back that are remembered */
-#define FB_BUILDERS_MAX     8u   /* batches being filled at once */
-#define FB_LIVES_MAX        128u /* closed lives that one batch may make us look up */
-#define FB_STRANGERS_MAX    4u   /* areas not known here that a link is asked about */
-#define FB_WRITE_ITEMS_MAX  64u  /* changes of one request */
-#define FB_WRITE_AREAS_MAX  15u  /* areas of one request */
-#define FB_ANSWERS_MAX      8u   /* answers too long for a reply that the core holds */
-#define FB_ANSWER_BYTES_MAX (2u + FB_WRITE_ITEMS_MAX * 33u)
-
 /* Store keys. */
 #define FB_AREA_KEY_BYTES      5u
 #define FB_VECTOR_KEY_BYTES    30u /* tag, state, area, node, incarnation */

@@ -10,19 +10,6 @@
 #include "protocol/messaging/messaging.h"
 #include "protocol/space/space.h"
 
-/* An envelope of this node's own: about 250 bytes around a payload of at most 110. */
-#define FB_SIGNAL_BYTES_MAX 512u
-/* Unicast messages (answers to sync, own sync) that wait for one link's window. */
-#define FB_UNICASTS_MAX 8u
-/* Write sets that can be unfinished at once. */
-#define FB_HOLDS_MAX FB_WRITE_SETS_KEPT
-/* An envelope is shared by links that take it within so long; later ones get a new one, so that no
- * message starts out stale. */
-#define FB_SIGNAL_SHARE_NS UINT64_C(1000000000)
-/* What one received message may put: the remembered id, and what the engine wants. */
-#define FB_RECEIVE_WRITE_BYTES   512u
-#define FB_RECEIVE_WRITE_ENTRIES 4u
-
 /* A remembered id in the store. */
 #define FB_SLOT_VERSION     1u
 #define FB_SLOT_VALUE_BYTES 41u

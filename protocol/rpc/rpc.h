@@ -9,7 +9,6 @@
 
 #include "protocol/core/internal.h"
 
-#define FB_CALL_ARGUMENTS_MAX 4096u
 
 typedef enum fb_method {
     FB_METHOD_FETCH = 1,
@@ -39,7 +38,6 @@ void fb_call_cancel(fb_node *node, uint32_t call);
  * link allow another: it calls fb_call_answer or fb_call_finish once for each `more`, at once or
  * from a later operation. state is 256 zeroed bytes of the method's own, aligned to 16. A method
  * only reads: the same request may be served twice. */
-#define FB_CALL_STATE_BYTES 256u
 typedef struct fb_method_ops {
     /* Not FB_OK: the call ends with it, `end` is not called. */
     fb_status (*begin)(fb_node *node, uint32_t call, uint32_t link, fb_span arguments, void *state);

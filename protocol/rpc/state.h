@@ -27,10 +27,6 @@
 
 #define FB_PIECE_HEAD 13u
 #define FB_PIECE_COST 8u
-/* Longer deadlines of a peer count as this. */
-#define FB_CALL_MS_MAX 600000u
-/* Frames about no call in the table that wait on a link; the oldest goes when there are more. */
-#define FB_CALL_NOTES_MAX 16u
 
 _Static_assert(sizeof((fb_node *)0)->methods / sizeof(void *) >= FB_METHODS, "each has a place");
 _Static_assert(FB_PIECE_COST >= 4, "a kept piece is stored with its length");

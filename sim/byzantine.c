@@ -17,6 +17,7 @@ void fb_sim_byzantine_set(fb_sim_world *world, const fb_sim_window *window, bool
     if (begins) {
         provider->lies |= bit;
         world->traitor = window->a;
+        world->liars[window->a] = true;
     } else {
         provider->lies &= ~bit;
     }

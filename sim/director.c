@@ -564,6 +564,15 @@ static void stall_text(const fb_sim_world *world, char *out, size_t cap)
     }
 }
 
+/* All that was on its way has come: nothing of what a liar said is left. */
+static void liars_forgiven(fb_sim_world *world)
+{
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        if (world->held_apart[i]) return;
+    }
+    memset(world->liars, 0, world->config.nodes * sizeof *world->liars);
+}
+
 /* Links that open late give again what an earlier one left (profile 6); what was told onward waits
  * for a heartbeat and a pause. Then there are heartbeats alone, for the longest pause of anything
  * that repeats. */
@@ -626,6 +635,7 @@ void fb_sim_at_script(fb_sim_world *world)
             break;
         }
         fb_sim_checks_round(world);
+        liars_forgiven(world);
         if (world->stop) break;
         if (d->bench) {
             phase_begin(world, FB_SIM_PHASE_BENCH, FB_NEVER - world->now_ns);

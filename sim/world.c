@@ -49,6 +49,7 @@ static void layout(fb_sim_world *world, fb_arena *arena)
     uint32_t *buckets = fb_arena_take(arena, config->blob_buckets, sizeof *buckets);
     world->scratch_bytes = SCRATCH_BYTES;
     world->held_apart = fb_arena_take(arena, config->nodes, sizeof *world->held_apart);
+    world->liars = fb_arena_take(arena, config->nodes, sizeof *world->liars);
     world->carriers =
         fb_arena_take(arena, (size_t)config->nodes * config->nodes, sizeof *world->carriers);
     world->traitor = UINT32_MAX;

@@ -141,6 +141,7 @@ struct fb_sim_world {
     uint64_t fired[FB_SIM_FAULTS];
     uint8_t *carriers; /* from * nodes + to: fb_sim_route */
     uint32_t traitor;  /* the Byzantine member of this round, UINT32_MAX for none */
+    bool *liars;       /* by node: it lied, and what it said may still be on its way */
     bool *held_apart;  /* by node: out of reach until the next round */
     fb_sim_result result;
     const char *check; /* id of the violated one */

@@ -54,9 +54,9 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         from->floor_ms = (int64_t)fx->b;
         return;
     }
-    uint64_t sent = fb_sim_sent_at(world, m.id, m.peer, world->nodes[node].id);
+    uint64_t sent = fb_sim_sent_at(world, fx);
     uint32_t kept = world->config.sizes.seen_ids + 2;
-    if (sent == 0 || peer == world->traitor || kept > IDS_MAX) return;
+    if (sent == 0 || world->liars[peer] || kept > IDS_MAX) return;
     from->times[from->count++ % IDS_MAX] = (int64_t)sent;
     if (from->count >= kept && from->count % LOOK_AT == 0) look(world, from, node, peer, kept);
 }

@@ -53,8 +53,9 @@ static inline uint64_t fb_sim_message_key(fb_id id, fb_id from, fb_id to)
     return key == 0 ? 1 : key;
 }
 
-/* When the sender says it sent this, or 0 for what it never sent (delivered_was_sent.c). */
-uint64_t fb_sim_sent_at(fb_sim_world *world, fb_id id, fb_id from, fb_id to);
+/* When its sender says it sent what is delivered here, or 0 for what it never gave to this link
+ * (delivered_was_sent.c). */
+uint64_t fb_sim_sent_at(const fb_sim_world *world, const fb_effect *delivered);
 
 static inline fb_span fb_sim_fact_bytes(const fb_effect *fact)
 {

@@ -19,7 +19,6 @@ typedef struct message {
 typedef struct node_state {
     message *waiting; /* unordered */
     uint32_t count;
-    bool lied; /* in this round: its messages are what it makes of them */
 } node_state;
 
 typedef struct link_state {
@@ -74,7 +73,6 @@ static void settled(node_state *n, uint64_t key)
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
-    if (world->traitor != UINT32_MAX) s->nodes[world->traitor].lied = true;
     if (fx->a == FB_FACT_LINK_BOUND || fx->a == FB_FACT_LINK_ENDED) {
         links_change(world, s, node, fx);
         return;
@@ -106,8 +104,7 @@ static void round_end(fb_sim_world *world, void *own)
     state *s = own;
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         node_state *n = &s->nodes[i];
-        if (n->lied) n->count = 0;
-        n->lied = false;
+        if (world->liars[i]) n->count = 0; /* its messages are what it makes of them */
         for (uint32_t k = 0; k < n->count && !world->held_apart[i]; k++) {
             const message *m = &n->waiting[k];
             uint64_t bound = *bound_of(world, s, i, m->target);

@@ -5,11 +5,9 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 {
     (void)own;
     fb_sim_message m = fb_sim_message_of(fx);
-    uint64_t sent = fb_sim_sent_at(world, m.id, m.peer, world->nodes[node].id);
-    if (sent == 0 || world->traitor != UINT32_MAX) {
-        uint32_t sender = fb_sim_node_of(world, m.peer);
-        if (sent == 0 || sender == world->traitor) return;
-    }
+    uint64_t sent = fb_sim_sent_at(world, fx);
+    uint32_t sender = fb_sim_node_of(world, m.peer);
+    if (sent == 0 || sender == UINT32_MAX || world->liars[sender]) return;
     fb_timing timing = fb_options_small().timing;
     int64_t wall_us = fb_sim_clock_wall(&world->nodes[node].clock, world->now_ns);
     int64_t now_ms = wall_us >= 0 ? wall_us / 1000 : -((999 - wall_us) / 1000);

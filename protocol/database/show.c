@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A record as it is answered: every field with its visible siblings, the displayed one first. */
+#include "protocol/base/mutant.h"
 #include "protocol/database/state.h"
 
 static uint32_t visible_of(const fb_record_field *field, int64_t horizon, size_t *bytes,
@@ -70,7 +71,8 @@ static fb_status write_sibling(const fb_node *node, const fb_op *op, const fb_sh
             uint8_t key[FB_FIELD_KEY_BYTES_MAX];
             const uint8_t *dot = field->siblings + (size_t)i * FB_SIBLING_BYTES;
             fb_read_entry entry;
-            if (!fb_op_value(node, op, item, &entry) ||
+            /* A record that has changed since its values were asked for may have more of them. */
+            if (item >= fb_op_items(node, op) || !fb_op_value(node, op, item, &entry) ||
                 !fb_span_equal(entry.key, fb_key_field(key, show->local, id, field->name, dot)) ||
                 entry.value.len != sibling.len) {
                 return FB_ERR_AGAIN;
@@ -97,16 +99,17 @@ fb_status fb_show_write(const fb_node *node, const fb_op *op, fb_show *show, fb_
         size_t bytes = 0;
         uint32_t apart = 0;
         uint32_t count = visible_of(&field, show->horizon, &bytes, &apart);
+        bool alone = MUTANT(SIBLINGS_LEFT_OUT, false, true) && count > 1;
         if (count == 0) continue;
         fields++;
         fb_write_span16(w, field.name);
-        fb_write_u16(w, (uint16_t)count);
+        fb_write_u16(w, (uint16_t)(alone ? 1 : count));
         uint32_t displayed = fb_record_displayed(&field, show->horizon);
         FB_TRY(write_sibling(node, op, show, w, id, &field, displayed));
         for (uint32_t i = 0; i < field.count; i++) {
             const uint8_t *entry = field.siblings + (size_t)i * FB_SIBLING_BYTES;
             fb_reader stamp = fb_reader_of(fb_span_of(entry + FB_DOT_BYTES, 8));
-            if (i == displayed || (int64_t)fb_read_u64(&stamp) > show->horizon) continue;
+            if (alone || i == displayed || (int64_t)fb_read_u64(&stamp) > show->horizon) continue;
             FB_TRY(write_sibling(node, op, show, w, id, &field, i));
         }
         show->item += apart;

@@ -476,6 +476,7 @@ static bool admit_first(fb_node *node)
     fb_op *op = &node->store->ops[queue->head - 1];
     uint32_t next = op->next;
     if (!admit(node, op)) return false;
+    next = MUTANT(QUEUE_FORGOTTEN, next, op->next);
     queue->head = next;
     if (next == 0) queue->tail = 0;
     queue->count--;
@@ -517,6 +518,12 @@ bool fb_op_value(const fb_node *node, const fb_op *op, uint32_t item, fb_read_en
     if (result->count == 0) return false;
     *out = store->entries[result->first];
     return true;
+}
+
+uint32_t fb_op_items(const fb_node *node, const fb_op *op)
+{
+    FB_ASSERT(op->state == FB_OP_RUNNING);
+    return node->store->result_count;
 }
 
 static const fb_result *range_of(const fb_node *node, const fb_op *op, uint32_t item)

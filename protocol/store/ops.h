@@ -68,6 +68,8 @@ uint32_t fb_op_round(const fb_op *op); /* from 1 */
  * The value of a key item: false when absent. value_len is the whole length, value
  * the leading bytes asked for (an overlaid value may be given longer). */
 bool fb_op_value(const fb_node *node, const fb_op *op, uint32_t item, fb_read_entry *out);
+/* How many items all rounds asked for. */
+uint32_t fb_op_items(const fb_node *node, const fb_op *op);
 /* Entries of a range item, in the order asked for. */
 uint32_t fb_op_range_count(const fb_node *node, const fb_op *op, uint32_t item);
 fb_read_entry fb_op_range_entry(const fb_node *node, const fb_op *op, uint32_t item, uint32_t at);

@@ -43,6 +43,7 @@ uint64_t *fb_sim_memo_at(fb_sim_memo *memo, uint64_t key)
     uint64_t value = old->key == key ? old->value : 0;
     if (memo->used > memo->mask / 2) {
         memo->young ^= 1;
+        memo->turns++;
         memset(memo->tables[memo->young], 0, ((size_t)memo->mask + 1) * sizeof *memo->tables[0]);
         memo->used = 0;
         slot = slot_of(memo, memo->young, key);

@@ -18,6 +18,7 @@ typedef struct fb_sim_memo {
     uint32_t mask;
     uint32_t used; /* of the young one */
     uint8_t young;
+    uint32_t turns; /* how often they changed places: from the second time on keys are forgotten */
 } fb_sim_memo;
 
 /* places: a power of two, in each of both tables. */

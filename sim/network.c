@@ -26,6 +26,8 @@ void fb_sim_network_init(fb_sim_world *world, fb_arena *arena)
     net->window_bytes = world->config.window_bytes;
     net->frame_count = 64 + nodes * 64;
     net->frames = fb_arena_take(arena, net->frame_count, sizeof *net->frames);
+    net->recorded_frames =
+        fb_arena_take(arena, (size_t)nodes * nodes, sizeof *net->recorded_frames);
     net->recorded = fb_arena_take(arena, FB_SIM_RECORDED_BYTES, 1);
     net->dial_timeout_ns = UINT64_C(3000000000);
     if (arena->base == NULL) return;
@@ -620,10 +622,14 @@ void fb_sim_close(fb_sim_world *world, uint32_t node, uint64_t link, fb_error wh
 {
     (void)why;
     uint32_t end = end_of(world, node, link);
-    if (end == FB_SIM_END_NONE) return;
+    if (end == FB_SIM_END_NONE || connection_of(world, end)->ends[end & 1].closing) {
+        fb_sim_violated(world, FB_SIM_SAFETY, "effects-in-order",
+                        "%s closes link %llu, which is over or closed already", fb_sim_name(node),
+                        (unsigned long long)link);
+        return;
+    }
     fb_sim_connection *c = connection_of(world, end);
     uint32_t side = end & 1;
-    if (c->ends[side].closing) return;
     c->ends[side].closing = true;
     fb_sim_path *path = flow_path(world, c, side);
     flow_end(world, c, side, FB_OK, world->now_ns + path->delay_min_ns, false);
@@ -841,16 +847,27 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
         frame_launch(world, to, end, c->stamp, bytes, at, message);
     }
     fb_sim_network *net = &world->network;
-    if (net->recorded_frame != 0 &&
-        one_of(world, path, FB_SIM_STREAM_REPLAY, occurrence, path->stale_of)) {
-        disturbed(world, c);
-        frame_launch(world, to, end, c->stamp, net->recorded_frame, world->now_ns + 1000000, 0);
-        world->fired[FB_SIM_FAULT_STALE_SESSION]++;
+    if (one_of(world, path, FB_SIM_STREAM_REPLAY, occurrence, path->stale_of)) {
+        /* Mostly of an earlier session on this path; now and then of the other way, or of anybody.
+         */
+        uint64_t paths = (uint64_t)world->config.nodes * world->config.nodes;
+        uint64_t which =
+            fb_draw(world->seed, FB_SIM_STREAM_REPLAY, path_entity(world, path), ~occurrence);
+        uint64_t from = (which & 3) != 0    ? path_entity(world, path)
+                        : (which & 12) != 0 ? path_entity(world, flow_path(world, c, 1 - side))
+                                            : (which >> 8) % paths;
+        fb_sim_blob old = net->recorded_frames[from];
+        if (old != 0) {
+            disturbed(world, c);
+            frame_launch(world, to, end, c->stamp, old, world->now_ns + 1000000, 0);
+            world->fired[FB_SIM_FAULT_STALE_SESSION]++;
+        }
     }
-    if ((occurrence & 63) == 0) {
-        fb_sim_blob_drop(&world->blobs, net->recorded_frame);
+    if ((occurrence & 255) == 0 || net->recorded_frames[path_entity(world, path)] == 0) {
+        fb_sim_blob *kept = &net->recorded_frames[path_entity(world, path)];
+        fb_sim_blob_drop(&world->blobs, *kept);
         fb_sim_blob_hold(&world->blobs, bytes);
-        net->recorded_frame = bytes;
+        *kept = bytes;
     }
     fb_sim_blob_drop(&world->blobs, bytes);
     if (wants(&what, FB_SIM_MESSAGE_CUT)) connection_cut(world, c);

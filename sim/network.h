@@ -120,7 +120,7 @@ typedef struct fb_sim_network {
     uint32_t recorded_connection;
     uint32_t recorded_stamp;
     uint32_t recorded_to; /* node that was dialled */
-    fb_sim_blob recorded_frame;
+    fb_sim_blob *recorded_frames; /* by path: what it carried once */
     uint64_t disturbed_ns; /* a carrier lost, repeated or mixed up a frame; 0: never */
     uint64_t hung_ns;      /* a stream lost, changed or gained bytes, or an end that nobody tells */
     uint64_t replays;

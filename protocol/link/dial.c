@@ -89,8 +89,10 @@ static void pause_then_dial(fb_node *node, uint32_t index)
     if (MUTANT(DIALLING_GIVES_UP, false, address->attempt > 2)) return;
     const fb_timing *timing = &node->options.timing;
     uint64_t pause = timing->redial_min_ns;
-    for (uint32_t i = 0; i < address->attempt && pause < timing->redial_max_ns; i++) pause *= 2;
-    pause = fb_min_u64(pause, timing->redial_max_ns);
+    uint64_t cap = MUTANT(BACKOFF_WITHOUT_CAP, timing->redial_max_ns, FB_NEVER / 4);
+    cap *= MUTANT(CAP_TRIPLED, 1u, 3u);
+    for (uint32_t i = 0; i < address->attempt && pause < cap; i++) pause *= 2;
+    pause = fb_min_u64(pause, cap);
     uint64_t jitter =
         fb_draw_below(node->seed, FB_STREAM_REDIAL, index, address->tries++, pause / 2 + 1);
     fb_timer_set(node, &address->timer, fb_add_sat_u64(node->mono_ns, pause - pause / 2 + jitter));

@@ -288,7 +288,7 @@ static outcome flush_closing(fb_node *node, uint32_t index)
     }
     if (!fb_effect_fits(node, 0)) return OUT_ARENA;
     fb_effect_put(node, FB_FX_CLOSE, link->info.number, link->why, 0, fb_span_of(NULL, 0));
-    link->close_sent = true;
+    link->close_sent = MUTANT(CLOSED_TWICE, true, false);
     link->owes = 0;
     fb_links_touch(node, index);
     return OUT_DONE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of links, found by the driver's number, and who is shut out. */
+#include "protocol/base/mutant.h"
 #include "protocol/link/state.h"
 
 /* One line of PEER_LIST with an address of the greatest length. */
@@ -286,6 +287,7 @@ void fb_links_shut_out(fb_node *node, uint64_t who, uint64_t for_ns)
     if (place == links->shut_out_next) {
         links->shut_out_next = (links->shut_out_next + 1) % FB_SHUT_OUT_MAX;
     }
-    links->shut_out[place] = (fb_shut_out){who, fb_add_sat_u64(node->mono_ns, for_ns)};
+    links->shut_out[place] =
+        (fb_shut_out){who, MUTANT(NEVER_FORGIVEN, fb_add_sat_u64(node->mono_ns, for_ns), FB_NEVER)};
     fb_digest_touch(node, FB_DIGEST_LINK, links->capacity);
 }

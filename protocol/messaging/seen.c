@@ -250,7 +250,7 @@ static void put_slot(fb_node *node, const fb_record *record, uint32_t slot, fb_i
     fb_write_id(&w, id);
     fb_write_u64(&w, (uint64_t)time_ms);
     fb_write_u64(&w, record->sequence);
-    fb_write_u64(&w, (uint64_t)record->floor_ms);
+    fb_write_u64(&w, MUTANT(FLOOR_NOT_STORED, (uint64_t)record->floor_ms, 0));
     fb_put(node, fb_span_of(key, sizeof key), fb_writer_span(&w));
 }
 

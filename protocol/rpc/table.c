@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places of the table, and what they owe to their links. */
+#include "protocol/base/mutant.h"
 #include "protocol/rpc/state.h"
 
 void fb_call_touch(fb_node *node, uint32_t call)
@@ -142,6 +143,7 @@ static uint32_t first_request(const struct fb_rpc *rpc, uint32_t link, uint32_t 
         const fb_call *call = &rpc->call[i];
         if (call->role != FB_SIDE_CALLER || call->link != link || call->number >= number) continue;
         if ((call->owes & 1u << FB_CALL_REQUEST) == 0) continue;
+        if (MUTANT(REQUESTS_OVERTAKE, false, true)) continue;
         number = call->number;
         at = i;
     }

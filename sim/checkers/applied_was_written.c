@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
 
-/* Each change by its dot, with a hash of what was written: area, record, stamp. */
+/* Each change by its dot, with a hash of what was written: area, record, stamp. Of changes that are
+ * older than its memory the check knows how far their author's life went. */
 typedef struct state {
+    fb_sim_memo lives; /* (area, node, incarnation) -> last sequence */
     fb_sim_memo written;
     fb_sim_memo applied; /* (node, dot) -> incarnation */
 } state;
@@ -12,8 +14,21 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     (void)world;
     state local;
     state *s = own != NULL ? own : &local;
+    fb_sim_memo_init(&s->lives, arena, 1u << 12);
     fb_sim_memo_init(&s->written, arena, 1u << 15);
     fb_sim_memo_init(&s->applied, arena, 1u << 15);
+}
+
+static uint64_t life_of(fb_span bytes)
+{
+    return fb_sim_key(fb_span_of(bytes.p + 32, 24), fb_xxh64(bytes.p, 16, 1));
+}
+
+static bool is_forgotten(state *s, fb_span bytes, uint64_t seq)
+{
+    if (s->written.turns < 2) return false;
+    const uint64_t *last = fb_sim_memo_find(&s->lives, life_of(bytes));
+    return last == NULL ? s->lives.turns >= 2 : seq <= *last;
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
@@ -25,12 +40,13 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     uint64_t what = fb_xxh64(bytes.p, bytes.len, 0);
     if (fx->a == FB_FACT_WRITTEN) {
         fb_sim_memo_put(&s->written, dot, what);
+        fb_sim_memo_put(&s->lives, life_of(bytes), fb_sim_change_of(fx).seq);
         return;
     }
     fb_sim_change c = fb_sim_change_of(fx);
     uint32_t author = fb_sim_node_of(world, c.node);
     const uint64_t *known = fb_sim_memo_find(&s->written, dot);
-    if (known == NULL || *known != what) {
+    if (known == NULL ? !is_forgotten(s, bytes, c.seq) : *known != what) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_applied_was_written.id,
                         "%s applied change %llu of %s, which %s", fb_sim_name(node),
                         (unsigned long long)c.seq,

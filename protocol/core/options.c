@@ -29,49 +29,34 @@ static const fb_timing timing = {
     .misbehaviour_budget = 100,
 };
 
-static const fb_sizes sizes_default = {
-    .spaces = 16,
-    .members = 512,
-    .areas = 256,
-    .vector_entries = 4096,
-    .links = 128,
-    .addresses = 256,
-    .operations = 256,
-    .operation_bytes = 256 * 1024,
-    .write_set_bytes = 1024 * 1024,
-    .write_set_entries = 8192,
-    .requests = 1024,
-    .seen_ids = 4096,
-    .envelopes = 1024,
-    .calls = 128,
-    .call_bytes = FB_FRAME_BYTES_MAX,
-    .link_bytes = 18 * 1024,
-    .frames = 8,
-    .applications = 64,
-    .invites = 64,
-};
+/* Of each size: a real node's, and a small one's. */
+#define SIZES(X)                                                                                   \
+    X(spaces, 16, 2)                                                                               \
+    X(members, 512, 128)                                                                           \
+    X(areas, 256, 8)                                                                               \
+    X(vector_entries, 4096, 256)                                                                   \
+    X(links, 128, 16)                                                                              \
+    X(addresses, 256, 32)                                                                          \
+    X(operations, 256, 12)                                                                         \
+    X(operation_bytes, 256 * 1024, 12 * 1024)                                                      \
+    X(write_set_bytes, 1024 * 1024, 32 * 1024)                                                     \
+    X(write_set_entries, 8192, 256)                                                                \
+    X(requests, 1024, 32)                                                                          \
+    X(seen_ids, 4096, 64)                                                                          \
+    X(envelopes, 1024, 64)                                                                         \
+    X(calls, 128, 16)                                                                              \
+    X(call_bytes, FB_FRAME_BYTES_MAX, 8 * 1024)                                                    \
+    X(link_bytes, 18 * 1024, 18 * 1024)                                                            \
+    X(frames, 8, 1)                                                                                \
+    X(applications, 64, 4)                                                                         \
+    X(invites, 64, 4)
 
-static const fb_sizes sizes_small = {
-    .spaces = 2,
-    .members = 128,
-    .areas = 8,
-    .vector_entries = 256,
-    .links = 16,
-    .addresses = 32,
-    .operations = 12,
-    .operation_bytes = 12 * 1024,
-    .write_set_bytes = 32 * 1024,
-    .write_set_entries = 256,
-    .requests = 32,
-    .seen_ids = 64,
-    .envelopes = 64,
-    .calls = 16,
-    .call_bytes = 8 * 1024,
-    .link_bytes = 18 * 1024,
-    .frames = 1,
-    .applications = 4,
-    .invites = 4,
-};
+#define DEFAULT_SIZE(name, real, small) .name = (real),
+#define SMALL_SIZE(name, real, small)   .name = (small),
+static const fb_sizes sizes_default = {SIZES(DEFAULT_SIZE)};
+static const fb_sizes sizes_small = {SIZES(SMALL_SIZE)};
+#undef DEFAULT_SIZE
+#undef SMALL_SIZE
 
 fb_options fb_options_default(void)
 {

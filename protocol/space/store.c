@@ -17,40 +17,46 @@ enum space_flag {
     FLAG_LEFT = 8u, /* kept so that its number is not used again: areas may stand under it */
 };
 
-typedef struct key {
-    uint8_t bytes[KEY_BYTES];
-    fb_writer w;
-} key;
+/* An entry to be put: its key begins with tag and number, its value with the version. */
+typedef struct put_entry {
+    uint8_t key[KEY_BYTES];
+    uint8_t value[FB_APPLICATION_PUT_BYTES];
+    fb_writer k, v;
+} put_entry;
 
-static void key_begin(key *k, fb_tag tag, uint32_t number)
+static void begin(put_entry *e, fb_tag tag, uint32_t number, size_t most)
 {
-    k->w = fb_writer_of(k->bytes, sizeof k->bytes);
-    fb_write_u8(&k->w, (uint8_t)tag);
-    fb_write_u32(&k->w, number);
+    FB_ASSERT(most - KEY_BYTES <= sizeof e->value);
+    e->k = fb_writer_of(e->key, sizeof e->key);
+    fb_write_u8(&e->k, (uint8_t)tag);
+    fb_write_u32(&e->k, number);
+    e->v = fb_writer_of(e->value, most - KEY_BYTES);
+    fb_write_u8(&e->v, VALUE_VERSION);
 }
 
-static void key_of_space(const fb_node *node, key *k, uint32_t space, enum space_item item)
+static void begin_space(const fb_node *node, put_entry *e, uint32_t space, enum space_item item)
 {
-    key_begin(k, FB_TAG_SPACE, fb_space_at(node, space)->local);
-    fb_write_u8(&k->w, (uint8_t)item);
+    begin(e, FB_TAG_SPACE, fb_space_at(node, space)->local, FB_SPACE_PUT_BYTES);
+    fb_write_u8(&e->k, (uint8_t)item);
 }
 
-static void key_of_member(const fb_node *node, key *k, fb_tag tag, const fb_member *member)
+/* Of what has an id within a space: members, who asked to join, invites. */
+static void begin_of(const fb_node *node, put_entry *e, fb_tag tag, uint32_t space, fb_id id,
+                     size_t most)
 {
-    key_begin(k, tag, fb_space_at(node, member->space)->local);
-    fb_write_id(&k->w, member->id);
+    begin(e, tag, fb_space_at(node, space)->local, most);
+    fb_write_id(&e->k, id);
 }
 
-static void key_of_invite(const fb_node *node, key *k, const fb_given_invite *invite)
+static void put(fb_node *node, const put_entry *e)
 {
-    key_begin(k, FB_TAG_INVITE, fb_space_at(node, invite->space)->local);
-    fb_write_id(&k->w, invite->id);
+    FB_ASSERT(!e->v.failed);
+    fb_put(node, fb_writer_span(&e->k), fb_writer_span(&e->v));
 }
 
-static void put(fb_node *node, const key *k, const fb_writer *value)
+static void delete_entry(fb_node *node, const put_entry *e)
 {
-    FB_ASSERT(!value->failed);
-    fb_put(node, fb_writer_span(&k->w), fb_writer_span(value));
+    fb_delete(node, fb_writer_span(&e->k));
 }
 
 static int64_t read_i64(fb_reader *r)
@@ -72,118 +78,106 @@ static uint8_t read_text(fb_reader *r, uint8_t *out, size_t cap)
 void fb_space_put(fb_node *node, uint32_t index)
 {
     const fb_space *space = fb_space_at(node, index);
-    uint8_t bytes[FB_SPACE_PUT_BYTES];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
-    fb_write_u8(&w, VALUE_VERSION);
-    fb_write_id(&w, space->id);
-    fb_write_b32(&w, space->creator);
-    fb_write_u8(
-        &w, (uint8_t)((space->rooted ? FLAG_ROOTED : 0u) | (space->taken ? FLAG_TAKEN : 0u) |
-                      (space->joining.given ? FLAG_JOINING : 0u) | (space->left ? FLAG_LEFT : 0u)));
-    fb_write_span16(&w, fb_span_of(space->name, space->name_len));
-    fb_write_span16(&w, fb_span_of(space->address, space->address_len));
+    unsigned flags = (space->rooted ? FLAG_ROOTED : 0u) | (space->taken ? FLAG_TAKEN : 0u) |
+                     (space->joining.given ? FLAG_JOINING : 0u) | (space->left ? FLAG_LEFT : 0u);
+    put_entry e;
+    begin_space(node, &e, index, ITEM_SPACE);
+    fb_write_id(&e.v, space->id);
+    fb_write_b32(&e.v, space->creator);
+    fb_write_u8(&e.v, (uint8_t)flags);
+    fb_write_span16(&e.v, fb_span_of(space->name, space->name_len));
+    fb_write_span16(&e.v, fb_span_of(space->address, space->address_len));
     if (space->joining.given) {
         const fb_joining *joining = &space->joining;
-        fb_write_id(&w, joining->id);
-        fb_write_b32(&w, joining->secret);
-        fb_write_b32(&w, joining->inviter);
-        fb_write_span16(&w, fb_span_of(joining->address, joining->address_len));
+        fb_write_id(&e.v, joining->id);
+        fb_write_b32(&e.v, joining->secret);
+        fb_write_b32(&e.v, joining->inviter);
+        fb_write_span16(&e.v, fb_span_of(joining->address, joining->address_len));
     }
-    key k;
-    key_of_space(node, &k, index, ITEM_SPACE);
-    put(node, &k, &w);
+    put(node, &e);
 }
 
 void fb_space_put_proof(fb_node *node, uint32_t index)
 {
     const fb_space *space = fb_space_at(node, index);
-    key k;
-    key_of_space(node, &k, index, ITEM_PROOF);
-    fb_put(node, fb_writer_span(&k.w), fb_span_of(space->proof, space->proof_len));
+    put_entry e;
+    begin_space(node, &e, index, ITEM_PROOF);
+    fb_put(node, fb_writer_span(&e.k), fb_span_of(space->proof, space->proof_len));
 }
 
 void fb_member_put(fb_node *node, uint32_t index)
 {
     const fb_member *member = fb_member_at(node, index);
-    uint8_t bytes[FB_MEMBER_PUT_BYTES];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
-    fb_write_u8(&w, VALUE_VERSION);
-    fb_write_b32(&w, member->key);
-    fb_write_u8(&w, (uint8_t)member->status);
-    fb_write_u8(&w, (uint8_t)member->role);
-    fb_write_span16(&w, fb_span_of(member->address, member->address_len));
-    fb_write_u64(&w, (uint64_t)member->address_at.stamp);
-    fb_write_id(&w, member->address_at.node);
-    fb_write_u64(&w, member->address_at.incarnation);
-    fb_write_u64(&w, member->address_at.seq);
-    key k;
-    key_of_member(node, &k, FB_TAG_MEMBER, member);
-    put(node, &k, &w);
+    put_entry e;
+    begin_of(node, &e, FB_TAG_MEMBER, member->space, member->id, FB_MEMBER_PUT_BYTES);
+    fb_write_b32(&e.v, member->key);
+    fb_write_u8(&e.v, (uint8_t)member->status);
+    fb_write_u8(&e.v, (uint8_t)member->role);
+    fb_write_span16(&e.v, fb_span_of(member->address, member->address_len));
+    fb_write_u64(&e.v, (uint64_t)member->address_at.stamp);
+    fb_write_id(&e.v, member->address_at.node);
+    fb_write_u64(&e.v, member->address_at.incarnation);
+    fb_write_u64(&e.v, member->address_at.seq);
+    put(node, &e);
 }
 
 void fb_pending_put(fb_node *node, uint32_t index)
 {
     const fb_member *member = fb_member_at(node, index);
-    uint8_t bytes[FB_PENDING_PUT_BYTES];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
-    fb_write_u8(&w, VALUE_VERSION);
-    fb_write_b32(&w, member->key);
-    fb_write_id(&w, member->invite);
-    key k;
-    key_of_member(node, &k, FB_TAG_PENDING, member);
-    put(node, &k, &w);
+    put_entry e;
+    begin_of(node, &e, FB_TAG_PENDING, member->space, member->id, FB_PENDING_PUT_BYTES);
+    fb_write_b32(&e.v, member->key);
+    fb_write_id(&e.v, member->invite);
+    put(node, &e);
 }
 
 void fb_pending_delete(fb_node *node, uint32_t index)
 {
-    key k;
-    key_of_member(node, &k, FB_TAG_PENDING, fb_member_at(node, index));
-    fb_delete(node, fb_writer_span(&k.w));
+    const fb_member *member = fb_member_at(node, index);
+    put_entry e;
+    begin_of(node, &e, FB_TAG_PENDING, member->space, member->id, FB_PENDING_PUT_BYTES);
+    delete_entry(node, &e);
 }
 
 void fb_invite_put(fb_node *node, uint32_t index)
 {
     const fb_given_invite *invite = &node->spaces->invite[index];
-    uint8_t bytes[FB_INVITE_PUT_BYTES];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
-    fb_write_u8(&w, VALUE_VERSION);
-    fb_write_b32(&w, invite->secret);
-    fb_write_u32(&w, invite->uses);
-    fb_write_u64(&w, (uint64_t)invite->expires_us);
-    key k;
-    key_of_invite(node, &k, invite);
-    put(node, &k, &w);
+    put_entry e;
+    begin_of(node, &e, FB_TAG_INVITE, invite->space, invite->id, FB_INVITE_PUT_BYTES);
+    fb_write_b32(&e.v, invite->secret);
+    fb_write_u32(&e.v, invite->uses);
+    fb_write_u64(&e.v, (uint64_t)invite->expires_us);
+    put(node, &e);
 }
 
 void fb_invite_delete(fb_node *node, uint32_t index)
 {
-    key k;
-    key_of_invite(node, &k, &node->spaces->invite[index]);
-    fb_delete(node, fb_writer_span(&k.w));
+    const fb_given_invite *invite = &node->spaces->invite[index];
+    put_entry e;
+    begin_of(node, &e, FB_TAG_INVITE, invite->space, invite->id, FB_INVITE_PUT_BYTES);
+    delete_entry(node, &e);
 }
 
 void fb_application_put(fb_node *node, uint32_t index)
 {
     const fb_application *application = &node->spaces->application[index];
-    uint8_t bytes[FB_APPLICATION_PUT_BYTES];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes - KEY_BYTES);
-    fb_write_u8(&w, VALUE_VERSION);
-    fb_write_u8(&w, application->revoked);
-    fb_write_b32(&w, application->token_hash);
-    fb_write_span16(&w, fb_span_of(application->name, application->name_len));
+    put_entry e;
+    begin(&e, FB_TAG_APPLICATION, application->number, FB_APPLICATION_PUT_BYTES);
+    fb_write_u8(&e.v, application->revoked);
+    fb_write_b32(&e.v, application->token_hash);
+    fb_write_span16(&e.v, fb_span_of(application->name, application->name_len));
     for (uint32_t i = 0; i < node->options.sizes.spaces; i++) {
-        if ((application->spaces >> i & 1u) != 0) fb_write_u32(&w, fb_space_at(node, i)->local);
+        if ((application->spaces >> i & 1u) != 0) fb_write_u32(&e.v, fb_space_at(node, i)->local);
     }
-    key k;
-    key_begin(&k, FB_TAG_APPLICATION, application->number);
-    put(node, &k, &w);
+    put(node, &e);
 }
 
 void fb_application_delete(fb_node *node, uint32_t index)
 {
-    key k;
-    key_begin(&k, FB_TAG_APPLICATION, node->spaces->application[index].number);
-    fb_delete(node, fb_writer_span(&k.w));
+    put_entry e;
+    begin(&e, FB_TAG_APPLICATION, node->spaces->application[index].number,
+          FB_APPLICATION_PUT_BYTES);
+    delete_entry(node, &e);
 }
 
 /* Loading: one part after another, a page of each at a time. */
@@ -226,12 +220,17 @@ static fb_status load_space_item(fb_node *node, uint32_t local, fb_reader *v)
     return FB_OK;
 }
 
+static fb_status check_version(fb_reader *v)
+{
+    return fb_read_u8(v) == VALUE_VERSION ? FB_OK : FB_ERR_VERSION_NEWER;
+}
+
 static fb_status load_space(fb_node *node, fb_reader *k, fb_reader *v)
 {
     uint32_t local = fb_read_u32(k);
     uint8_t item = fb_read_u8(k);
     if (item == ITEM_SPACE) {
-        if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
+        FB_TRY(check_version(v));
         return load_space_item(node, local, v);
     }
     uint32_t space = space_of_local(node, local);
@@ -248,7 +247,6 @@ static fb_status load_member(fb_node *node, fb_reader *k, fb_reader *v)
 {
     uint32_t space = space_of_local(node, fb_read_u32(k));
     fb_id id = fb_read_id(k);
-    if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
     fb_b32 public_key = fb_read_b32(v);
     uint8_t status = fb_read_u8(v);
     uint8_t role = fb_read_u8(v);
@@ -273,7 +271,6 @@ static fb_status load_pending(fb_node *node, fb_reader *k, fb_reader *v)
 {
     uint32_t space = space_of_local(node, fb_read_u32(k));
     fb_id id = fb_read_id(k);
-    if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
     fb_b32 public_key = fb_read_b32(v);
     fb_id invite = fb_read_id(v);
     if (space == FB_NONE || v->failed) return FB_ERR_STORE_DAMAGED;
@@ -292,7 +289,6 @@ static fb_status load_invite(fb_node *node, fb_reader *k, fb_reader *v)
     if (index == node->options.sizes.invites) return FB_ERR_LIMIT;
     fb_given_invite *invite = &node->spaces->invite[index];
     invite->id = fb_read_id(k);
-    if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
     invite->space = space;
     invite->secret = fb_read_b32(v);
     invite->uses = fb_read_u32(v);
@@ -312,7 +308,6 @@ static fb_status load_application(fb_node *node, fb_reader *k, fb_reader *v)
     if (index == node->options.sizes.applications) return FB_ERR_LIMIT;
     fb_application *application = &node->spaces->application[index];
     application->number = fb_read_u32(k);
-    if (fb_read_u8(v) != VALUE_VERSION) return FB_ERR_VERSION_NEWER;
     application->revoked = fb_read_u8(v) != 0;
     application->token_hash = fb_read_b32(v);
     application->name_len = read_text(v, application->name, sizeof application->name);
@@ -380,6 +375,8 @@ static fb_status load_entry(fb_node *node, fb_read_entry entry)
     if (entry.key.len >= sizeof spaces->load_key || entry.value.len != entry.value_len) {
         return FB_ERR_STORE_DAMAGED;
     }
+    /* Of a space only one item has a version. */
+    if (parts[spaces->load_part].tag != FB_TAG_SPACE) FB_TRY(check_version(&v));
     FB_TRY(parts[spaces->load_part].load(node, &k, &v));
     if (!fb_reader_done(&k) || !fb_reader_done(&v)) return FB_ERR_STORE_DAMAGED;
     memcpy(spaces->load_key, entry.key.p, entry.key.len);

@@ -88,6 +88,7 @@ typedef struct fake {
     size_t answer_len;
     uint8_t answer[512];
     void *layout;
+    size_t layout_bytes;
 } fake;
 
 static fake *fakes[NODES];
@@ -586,6 +587,7 @@ static void fake_new(uint32_t i, const fb_options *options)
     lay_out(&f->node, &arena);
     arena = (fb_arena){calloc(1, arena.used), 0, arena.used};
     f->layout = arena.base;
+    f->layout_bytes = arena.cap;
     lay_out(&f->node, &arena);
     f->out = (fb_effects){.memory = (uint8_t *)f->memory, .capacity = sizeof f->memory};
     f->node.out = &f->out;

@@ -117,7 +117,9 @@ fb_sim_blob fb_sim_blob_intern(fb_sim_blobs *blobs, fb_span bytes)
 
 fb_sim_blob fb_sim_blob_make(fb_sim_blobs *blobs, size_t len)
 {
-    return take(blobs, len);
+    fb_sim_blob blob = take(blobs, len);
+    if (blobs->poison != 0) memset(fb_sim_blob_writable(blobs, blob), blobs->poison, len);
+    return blob;
 }
 
 uint8_t *fb_sim_blob_writable(fb_sim_blobs *blobs, fb_sim_blob blob)

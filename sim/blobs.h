@@ -23,6 +23,7 @@ typedef struct fb_sim_blobs {
     uint64_t live_peak;
     uint32_t *buckets; /* of interned blobs */
     uint32_t bucket_mask;
+    uint8_t poison; /* fills what was made and is not written yet; 0: nothing does */
     fb_sim_blob free[FB_SIM_BLOB_CLASSES];
 } fb_sim_blobs;
 

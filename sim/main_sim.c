@@ -11,6 +11,7 @@
 #include "sim/run.h"
 #include "sim/schedule/verbs.h"
 #include "sim/shrink/shrink.h"
+#include "sim/step/diff.h"
 #include "sim/step/step.h"
 #include "sim/view/view.h"
 #include "sim/weather.h"
@@ -31,6 +32,8 @@ static const char usage[] =
     "                 a schedule that fails, as small as it gets: at most 10 minutes\n"
     "  view (FILE | --seed S ...) (--text | --html OUT | --perfetto OUT)\n"
     "                 pictures of a run\n"
+    "  diff A B [flags of run]\n"
+    "                 where two runs part: seeds, schedules, programs, flags\n"
     "  step (FILE | --seed S ...) [--json]\n"
     "                 walks through a run, forwards and back\n"
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--fast]\n"
@@ -124,7 +127,7 @@ static void crashed(int number)
 
 int fb_sim_main(int argc, char **argv)
 {
-    static const char *const later[] = {"diff", "record"};
+    static const char *const later[] = {"record"};
     if (argc < 2) return refuse("a verb is missing", NULL);
     const char *verb = argv[1];
     if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0) {
@@ -146,6 +149,7 @@ int fb_sim_main(int argc, char **argv)
     if (strcmp(verb, "hunt") == 0) return fb_sim_hunt_main(argc, argv);
     if (strcmp(verb, "shrink") == 0) return fb_sim_shrink_main(argc, argv);
     if (strcmp(verb, "test") == 0) return fb_sim_test_main(argc, argv);
+    if (strcmp(verb, "diff") == 0) return fb_sim_diff_main(argc, argv);
     if (strcmp(verb, "step") == 0) return fb_sim_step_main(argc, argv);
     if (strcmp(verb, "view") == 0) return fb_sim_view_main(argc, argv);
     if (strcmp(verb, "bench") == 0) return fb_sim_bench_main(argc, argv);

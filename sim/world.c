@@ -62,6 +62,7 @@ static void layout(fb_sim_world *world, fb_arena *arena)
         fb_sim_queue_init(&world->queue, entries, queue);
         fb_sim_blobs_init(&world->blobs, world->blob_memory, config->blob_bytes, buckets,
                           config->blob_buckets);
+        world->blobs.poison = config->poison;
         for (uint32_t i = 0; i < world->reads_max; i++) {
             world->reads[i].next_free = i + 1 < world->reads_max ? i + 1 : NONE;
         }

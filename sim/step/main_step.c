@@ -16,11 +16,11 @@
 #include "sim/view/view.h"
 #include "sim/world.h"
 
-#define RECORD_STEPS (UINT64_C(1) << 17)
-#define WORDS_MAX    8
-#define LINE_MAX     1024
-#define CHAIN_MAX    40u
-#define AHEAD_MAX    200u
+#define RECORD_STEPS  (UINT64_C(1) << 17)
+#define WORDS_MAX     8
+#define COMMAND_BYTES 1024
+#define CHAIN_MAX     40u
+#define AHEAD_MAX     200u
 
 static const char help[] =
     "  forward [N]               N steps on (1)\n"
@@ -545,7 +545,7 @@ int fb_sim_step_main(int argc, char **argv)
     }
     bool terminal = isatty(STDIN_FILENO) != 0 && !s.answer.json;
     if (terminal) fb_sim_answer_line(&s.answer, "help lists the commands");
-    char line[LINE_MAX];
+    char line[COMMAND_BYTES];
     while (!s.quit) {
         if (terminal) fb_sim_out_text(s.answer.out, "(step) ");
         fb_sim_out_flush(s.answer.out);

@@ -980,15 +980,6 @@ void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb
 
 /* Changes by hand. */
 
-void fb_sim_network_frame_lose(fb_sim_world *world, uint32_t place)
-{
-    fb_sim_network *net = &world->network;
-    if (world->record != NULL) fb_sim_record_frame_arrives(world, place, true);
-    fb_sim_blob_drop(&world->blobs, net->frames[place].bytes);
-    net->frames[place].next_free = net->frame_free;
-    net->frame_free = place;
-}
-
 bool fb_sim_network_frame_repeat(fb_sim_world *world, uint32_t place, uint64_t at_ns)
 {
     fb_sim_network *net = &world->network;

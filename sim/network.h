@@ -119,10 +119,10 @@ typedef struct fb_sim_network {
     uint32_t recorded_len;
     uint32_t recorded_connection;
     uint32_t recorded_stamp;
-    uint32_t recorded_to; /* node that was dialled */
+    uint32_t recorded_to;         /* node that was dialled */
     fb_sim_blob *recorded_frames; /* by path: what it carried once */
-    uint64_t disturbed_ns; /* a carrier lost, repeated or mixed up a frame; 0: never */
-    uint64_t hung_ns;      /* a stream lost, changed or gained bytes, or an end that nobody tells */
+    uint64_t disturbed_ns;        /* a carrier lost, repeated or mixed up a frame; 0: never */
+    uint64_t hung_ns; /* a stream lost, changed or gained bytes, or an end that nobody tells */
     uint64_t replays;
     uint64_t link_serial; /* numbers of links are never reused, also across boots */
 } fb_sim_network;
@@ -157,9 +157,8 @@ void fb_sim_network_replay(fb_sim_world *world);
  * its carriers. `pick` chooses among its links. */
 void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb_span bytes);
 
-/* For changes by hand: a frame on its way goes, or comes twice; a connection
- * breaks, and nothing arrives of what is on its way. */
-void fb_sim_network_frame_lose(fb_sim_world *world, uint32_t frame);
+/* For changes by hand: a frame on its way comes twice; a connection breaks, and nothing arrives of
+ * what is on its way. */
 bool fb_sim_network_frame_repeat(fb_sim_world *world, uint32_t frame, uint64_t at_ns);
 void fb_sim_network_cut(fb_sim_world *world, uint32_t end);
 

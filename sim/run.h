@@ -18,7 +18,7 @@ typedef struct fb_sim_verdict {
     /* Of a schedule that was played: lines that did not do what they say, the first of them. */
     uint32_t unreached;
     uint32_t unreached_first;
-    bool stopped; /* at its limit of steps, before its end */
+    bool stopped;         /* at its limit of steps, before its end */
     bool recorded;        /* config.record is whole */
     const char *schedule; /* file that this run is in, named in the closing line; or NULL */
 } fb_sim_verdict;

@@ -84,8 +84,8 @@ struct fb_sim_config {
     uint32_t carriers_of_16;            /* share of pairs that an external carrier joins */
     const struct fb_sim_plan *schedule; /* is played instead of what the swarm draws; or NULL */
     struct fb_sim_plan *record;         /* takes what happens, to be played again; or NULL */
-    const char *record_path; /* where it is written should the process crash; or NULL */
-    uint64_t *seen;          /* FB_SIM_SEEN_BITS, set by what steps look like from far; or NULL */
+    const char *record_path;            /* where it is written should the process crash; or NULL */
+    uint64_t *seen; /* FB_SIM_SEEN_BITS, set by what steps look like from far; or NULL */
     fb_sizes sizes;
     fb_timing timing;
     uint32_t store_items;

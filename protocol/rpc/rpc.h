@@ -9,7 +9,6 @@
 
 #include "protocol/core/internal.h"
 
-
 typedef enum fb_method {
     FB_METHOD_FETCH = 1,
     /* 2 snapshot, 3 compare, 4 verify, 5 resolve: answered with FB_ERR_CALL_METHOD until built */

@@ -119,9 +119,16 @@ static uint32_t insert(fb_sim_ahead *out, uint32_t count, uint32_t room, const f
     return count < room ? count + 1 : count;
 }
 
+/* Of bytes that is who sent them, whatever brought their delivery into the queue. */
 static uint64_t cause_of(const fb_sim_world *world, const fb_sim_entry *entry)
 {
-    return world->record == NULL ? 0 : fb_sim_record_cause(world->record, entry->order);
+    const fb_sim_record *record = world->record;
+    if (record == NULL) return 0;
+    const fb_sim_message_note *message = NULL;
+    if (fb_sim_entry_kind(entry) == FB_SIM_AT_BYTES) {
+        message = fb_sim_record_message(record, record->live->flow_first[entry->ref]);
+    }
+    return message != NULL ? message->sent_step : fb_sim_record_cause(record, entry->order);
 }
 
 uint32_t fb_sim_look_ahead(const fb_sim_world *world, fb_sim_ahead *out, uint32_t room)

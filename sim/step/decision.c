@@ -2,6 +2,7 @@
 #include "sim/step/decision.h"
 
 #include "sim/timeline.h"
+#include "sim/view/record.h"
 #include "sim/world.h"
 
 #define NONE UINT32_MAX
@@ -55,6 +56,16 @@ static const char *about_process(fb_sim_world *world, const fb_sim_decision *d)
     return NULL;
 }
 
+/* A frame on its way goes. */
+static void frame_lose(fb_sim_world *world, uint32_t place)
+{
+    fb_sim_network *net = &world->network;
+    if (world->record != NULL) fb_sim_record_frame_arrives(world, place, true);
+    fb_sim_blob_drop(&world->blobs, net->frames[place].bytes);
+    net->frames[place].next_free = net->frame_free;
+    net->frame_free = place;
+}
+
 const char *fb_sim_decide(fb_sim_world *world, const fb_sim_decision *d)
 {
     if (d->kind == FB_SIM_DECISION_CRASH || d->kind == FB_SIM_DECISION_PAUSE) {
@@ -81,6 +92,6 @@ const char *fb_sim_decide(fb_sim_world *world, const fb_sim_decision *d)
         return NULL;
     }
     fb_sim_queue_take(&world->queue, place);
-    fb_sim_network_frame_lose(world, entry.ref);
+    frame_lose(world, entry.ref);
     return NULL;
 }

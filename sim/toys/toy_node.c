@@ -637,9 +637,10 @@ void fb_sim_state_core(fb_sim_fields *f, const fb_node *node)
     for (uint32_t i = 0; i < RECORDS; i++) {
         const entry *e = &node->entries[i];
         if (e->counter == 0) continue;
-        if (!fb_sim_group(f, "record[r%02u]", (unsigned)fb_sim_record_of(f->world, e->record))) {
-            continue;
-        }
+        uint32_t number = fb_sim_record_of(f->world, e->record);
+        bool known = number == UINT32_MAX ? fb_sim_group(f, "record[nobody's]")
+                                          : fb_sim_group(f, "record[r%02u]", (unsigned)number);
+        if (!known) continue;
         fb_sim_field(f, "counter", "%llu", (unsigned long long)e->counter);
         fb_sim_field(f, "author", "%s", fb_sim_id_name(f, e->node));
         fb_sim_field(f, "change", "%08x %llu", (unsigned)(e->incarnation >> 32),

@@ -271,14 +271,15 @@ void fb_sim_moment_text(const fb_sim_world *world, const fb_sim_moment *m,
         snprintf(out, FB_SIM_NOTE_TEXT_MAX, "a link is closed: %s", fb_error_name((fb_error)m->b));
         return;
     case FB_EV_LINK_BYTES:
-        snprintf(out, FB_SIM_NOTE_TEXT_MAX, "gets %u bytes from %s", (unsigned)m->len, from);
+        snprintf(out, FB_SIM_NOTE_TEXT_MAX, "gets %u bytes from %s%s", (unsigned)m->len, from,
+                 m->harmed != 0 ? ", damaged on the way" : "");
         return;
     case FB_EV_LINK_WRITABLE:
         snprintf(out, FB_SIM_NOTE_TEXT_MAX, "may send %llu more bytes", b);
         return;
     case FB_EV_CARRIER_FRAME:
-        snprintf(out, FB_SIM_NOTE_TEXT_MAX, "gets a frame of %u bytes from %s", (unsigned)m->len,
-                 from);
+        snprintf(out, FB_SIM_NOTE_TEXT_MAX, "gets a frame of %u bytes from %s%s", (unsigned)m->len,
+                 from, m->harmed != 0 ? ", damaged on the way" : "");
         return;
     case FB_EV_READ_DONE:
         snprintf(out, FB_SIM_NOTE_TEXT_MAX, "read %llu is done: %u bytes%s%s", a, (unsigned)m->len,

@@ -179,6 +179,7 @@ static void turn_begins(const fb_sim_world *world)
     live->turn_began = world->steps;
     live->arriving_step = 0;
     live->arriving_count = 0;
+    live->arriving_harmed = false;
 }
 
 void fb_sim_record_popped(fb_sim_world *world, const fb_sim_entry *entry)
@@ -247,6 +248,7 @@ void fb_sim_record_step(fb_sim_world *world, uint32_t node, const fb_event *even
         .node = (uint16_t)node,
         .receive_count = (uint16_t)live->arriving_count,
         .kind = (uint8_t)event->kind,
+        .harmed = live->arriving_harmed,
     };
     for (const fb_effect *fx = fb_effects_next(effects, NULL); fx != NULL;
          fx = fb_effects_next(effects, fx)) {
@@ -262,6 +264,7 @@ void fb_sim_record_step(fb_sim_world *world, uint32_t node, const fb_event *even
     record->moments[step & (record->capacity - 1)] = moment;
     live->arriving_step = 0;
     live->arriving_count = 0;
+    live->arriving_harmed = false;
     live->context = step;
     live->last_step[node] = step;
     if (record->heard != NULL) record->heard(record->user, world, node, event, effects, digest);
@@ -364,6 +367,7 @@ static void receive(fb_sim_world *world, fb_sim_message_note *message)
     }
     live->arriving_step = message->sent_step;
     live->arriving_count++;
+    live->arriving_harmed = live->arriving_harmed || message->harmed != 0;
 }
 
 void fb_sim_record_arrives(fb_sim_world *world, uint32_t end, uint64_t offset)
@@ -380,6 +384,7 @@ void fb_sim_record_arrives(fb_sim_world *world, uint32_t end, uint64_t offset)
         /* A part of it was here before: it says who caused this step, and arrives when whole. */
         if (message->end > offset) {
             if (live->arriving_count == 0) live->arriving_step = message->sent_step;
+            live->arriving_harmed = live->arriving_harmed || message->harmed != 0;
             return;
         }
         receive(world, message);

@@ -38,6 +38,7 @@ typedef struct fb_sim_moment {
     uint16_t receive_count;
     uint8_t kind; /* fb_event_kind */
     uint8_t reads, writes, replies;
+    uint8_t harmed; /* what arrived with it was damaged on the way */
 } fb_sim_moment;
 
 /* What happened, in a form that is short and has no addresses. Kinds below 64 are facts of the core
@@ -112,6 +113,7 @@ typedef struct fb_sim_live {
     uint64_t context;       /* the step that does what is being done now, 0: none */
     uint64_t arriving_step; /* sender of what the next step gets; 0: nothing arrives */
     uint32_t arriving_count;
+    bool arriving_harmed;
     uint64_t notes;    /* numbers given so far */
     uint64_t messages; /* the same */
     uint64_t bands;

@@ -14,7 +14,7 @@ static const char legend[] =
     "  |  runs    '  loads    z  paused    (blank) down      o--<  from whom it came\n"
     "  *  is asked   .  answers   W  writes   a  applies   >  signals   R  signals again\n"
     "  <  hears      +  a link    -  loses one   !  refuses   d  drops   m  membership\n"
-    "  ^  started    x  the process ends    o--?  sent and lost    ~  fault    ==  phase\n"
+    "  ^  started    x  the process ends    o--?  lost   o--%  damaged    ~  fault    ==  phase\n"
     "  B  changed by hand    ##  the check that failed\n";
 
 typedef struct text_view {
@@ -119,14 +119,15 @@ static void note_line(text_view *v, const fb_sim_note *note)
 
 static void lost_line(text_view *v, const fb_sim_message_note *message)
 {
-    if (message->fate != FB_SIM_LOST || message->from == FB_SIM_NOBODY) return;
-    if (!shown(v, message->from, "lost")) return;
+    bool lost = message->fate == FB_SIM_LOST;
+    if ((!lost && message->harmed == 0) || message->from == FB_SIM_NOBODY) return;
+    if (!shown(v, message->from, lost ? "lost" : "damaged")) return;
     char text[64];
-    snprintf(text, sizeof text, "%u bytes to %s are lost", (unsigned)message->len,
-             fb_sim_name(message->to));
+    snprintf(text, sizeof text, "%u bytes to %s are %s", (unsigned)message->len,
+             fb_sim_name(message->to), lost ? "lost" : "damaged");
     if (v->lines++ % 40 == 0) head(v);
     char row[160], whole[256];
-    tracks(v, message->to, message->from, '?', row);
+    tracks(v, message->to, message->from, lost ? '?' : '%', row);
     snprintf(
         whole, sizeof whole, "%8llu %5llu.%09llu  %s %s %s\n",
         (unsigned long long)message->sent_step, (unsigned long long)(message->sent_ns / 1000000000),

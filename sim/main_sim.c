@@ -119,7 +119,8 @@ static void crashed(int number)
     static const char line[] = "{\"result\":\"crash\",\"seed\":null,\"events\":0,\"hash\":null,"
                                "\"check\":\"signal\",\"stall\":null,\"schedule\":null,"
                                "\"events_per_s\":0}\n";
-    (void)number;
+    signal(number, SIG_DFL);
+    fb_sim_fail_tell("signal");
     ssize_t ignored = write(STDOUT_FILENO, line, sizeof line - 1);
     (void)ignored;
     _exit(FB_SIM_EXIT_CRASH);

@@ -48,6 +48,7 @@ int fb_sim_record_run(fb_sim_config *config, const char *bug, const char *path)
     fb_sim_plan_init(&plan);
     fb_sim_plan_from_config(&plan, config, bug);
     config->record = &plan;
+    config->record_path = path;
     fb_sim_verdict verdict;
     if (!fb_sim_run(config, &verdict)) fb_sim_fail_resource("memory of this machine");
     verdict.schedule = path;

@@ -7,6 +7,9 @@
 #define SECOND UINT64_C(1000000000)
 #define MS     UINT64_C(1000000)
 
+#define THIN_TRIES 6u
+#define THIN_LINES 24u
+
 static fb_sim_plan copy_of(const fb_sim_plan *plan)
 {
     fb_sim_plan copy;
@@ -233,11 +236,35 @@ void fb_sim_shrink_nodes(fb_sim_shrinker *s)
     }
 }
 
+/* Sizes: what needs a table to be full needs few lines when it is small. One more line in the
+ * header, so only while there are many. */
+
+static void try_size(fb_sim_shrinker *s, const char *name, uint64_t value)
+{
+    uint32_t row = 0;
+    while (strcmp(fb_sim_setting_rows[row].name, name) != 0) row++;
+    if (s->best.setting_count == FB_SIM_SETTINGS_MAX || fb_sim_shrink_is_over(s)) return;
+    for (uint32_t i = 0; i < s->best.setting_count; i++) {
+        if (s->best.settings[i].row == row) return;
+    }
+    fb_sim_plan candidate = copy_of(&s->best);
+    candidate.settings[candidate.setting_count++] = (fb_sim_setting){row, value};
+    fb_sim_shrink_try(s, &candidate);
+}
+
+void fb_sim_shrink_sizes(fb_sim_shrinker *s)
+{
+    static const uint64_t values[] = {4, 8, 16, 32};
+    static const char *const names[] = {"seen-ids", "envelopes"};
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+            if (s->best.line_count > THIN_LINES) try_size(s, names[n], values[i]);
+        }
+    }
+}
+
 /* Lines at random: where a failure needs enough of something and not just these, taking most of it
  * away at once and looking at a few such runs gets there in few runs. */
-
-#define THIN_TRIES 6u
-#define THIN_LINES 24u
 
 static bool is_drawn(const fb_sim_plan *plan, uint32_t i, uint64_t of, uint64_t occurrence)
 {

@@ -108,6 +108,7 @@ bool fb_sim_shrink(const fb_sim_plan *plan, const fb_sim_shrink_options *options
     s->other_seeds = 3;
     fb_sim_shrink_rounds(s);
     fb_sim_shrink_classes(s);
+    fb_sim_shrink_sizes(s);
     fb_sim_shrink_thin(s);
     fb_sim_shrink_lines(s);
     /* What one pass took away may have been what another needed: until none helps. */

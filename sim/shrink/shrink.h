@@ -41,6 +41,7 @@ bool fb_sim_shrink_is_over(const fb_sim_shrinker *shrinker);
 void fb_sim_shrink_rounds(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_nodes(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_classes(fb_sim_shrinker *shrinker);
+void fb_sim_shrink_sizes(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_thin(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_lines(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_header(fb_sim_shrinker *shrinker);

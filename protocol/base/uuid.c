@@ -95,7 +95,7 @@ fb_status fb_uuid_gen_next(fb_uuid_gen *gen, int64_t wall_us, fb_id *out)
             ms++;
             ahead = true;
         } else {
-            counter = gen->counter + 1;
+            counter = gen->counter + MUTANT(UUID_COUNTER_STANDS, 1u, 0u);
         }
     }
     gen->count++;

@@ -14,6 +14,9 @@
 
 #define DEPTH_MAX 16
 
+/* A schedule of a corpus that has not ended after so many steps is none for a corpus. */
+#define STEPS_MAX 4000000u
+
 typedef struct corpus {
     char **paths;
     uint32_t count, cap;
@@ -81,6 +84,7 @@ static void collect(corpus *c, const char *path, int depth)
 typedef struct tally {
     uint32_t outcomes[3];
     uint64_t events;
+    uint64_t began_ns;
     fb_sim_outcome worst; /* of the schedule that is played */
     /* The first that failed, or else the first that is stale. */
     fb_sim_result result;
@@ -107,11 +111,15 @@ static void play(tally *t, const char *path, const fb_sim_plan *plan, bool sound
     fb_sim_report report;
     fb_sim_verdict verdict;
     char why[256];
-    fb_sim_apart_play(plan, sound, UINT64_MAX, &report);
+    fb_sim_apart_play(plan, sound, STEPS_MAX, &report);
     fb_sim_verdict_of(&report, &verdict);
     t->events += report.events;
     fb_sim_outcome outcome = FB_SIM_OUTCOME_PASSED;
-    if (!sound) {
+    if (!report.ended) {
+        outcome = FB_SIM_OUTCOME_FAILED;
+        snprintf(why, sizeof why, "it does not end within %u steps", STEPS_MAX);
+        report.result = FB_SIM_RESOURCE;
+    } else if (!sound) {
         outcome = fb_sim_outcome_of(plan, &verdict, why, sizeof why);
     } else if (report.result != FB_SIM_PASS) {
         outcome = FB_SIM_OUTCOME_FAILED;
@@ -131,7 +139,7 @@ static void closing(const tally *t)
     fb_sim_print_json_text(t->check[0] == 0 ? NULL : t->check);
     printf(",\"stall\":null,\"schedule\":");
     fb_sim_print_json_text(t->path);
-    uint64_t took_ms = fb_sim_processor_ns() / 1000000;
+    uint64_t took_ms = (fb_sim_real_ns() - t->began_ns) / 1000000;
     printf(",\"events_per_s\":%llu,\"passed\":%u,\"failed\":%u,\"stale\":%u}\n",
            (unsigned long long)(t->events * 1000 / (took_ms + 1)), t->outcomes[0], t->outcomes[1],
            t->outcomes[2]);
@@ -167,7 +175,7 @@ int fb_sim_test_main(int argc, char **argv)
         int code = fb_sim_mutant_switch(argc, argv, bug);
         if (code >= 0) return code;
     }
-    static tally t;
+    tally t = {.began_ns = fb_sim_real_ns()};
     for (uint32_t i = 0; i < c.count; i++) {
         t.worst = FB_SIM_OUTCOME_PASSED;
         if (!sound) play(&t, c.paths[i], &plans[i], false);

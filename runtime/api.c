@@ -140,7 +140,9 @@ bool fb_api_open(const fb_api_options *options, fb_api **out, char *bound, size_
     }
     int fd = fb_home_socket(options->node->home, "api.sock", 64);
     bool ok = fd >= 0 && listener_open(api, &api->listeners[0], fd, false);
-    if (!ok) snprintf(why, why_len, "api.sock: %s", strerror(errno));
+    if (!ok) {
+        snprintf(why, why_len, "%s/api.sock: %s", options->node->home->path, strerror(errno));
+    }
     if (ok && port >= 0) {
         ok = listener_open(api, &api->listeners[1], port, true);
         if (!ok) snprintf(why, why_len, "api: the listener does not start");

@@ -126,6 +126,24 @@ static fb_status recovery_check(const char *path, char *why, size_t why_len)
     return FB_ERR_KEY;
 }
 
+/* Who may write in the directory may put another key, store or socket there. */
+static fb_status home_check(const fb_home *home, char *why, size_t why_len)
+{
+    struct stat st;
+    if (stat(home->path, &st) != 0) {
+        return errno == ENOENT ? FB_OK : failed(home->path, why, why_len); /* others say so */
+    }
+    if (st.st_uid != geteuid() && geteuid() != 0) {
+        snprintf(why, why_len, "%s: belongs to another user", home->path);
+        return FB_ERR_NOT_AUTHORISED;
+    }
+    if ((st.st_mode & 022) != 0) {
+        snprintf(why, why_len, "%s: others may write in it; chmod 700 it", home->path);
+        return FB_ERR_NOT_AUTHORISED;
+    }
+    return FB_OK;
+}
+
 static fb_status recovery_make(const fb_home *home, bool (*show)(void *user, const char *recovery),
                                void *user, char *why, size_t why_len)
 {
@@ -156,6 +174,7 @@ fb_status fb_home_init(const fb_home *home, bool (*show)(void *user, const char 
                        void *user, char *why, size_t why_len)
 {
     FB_TRY(directories(home->path, why, why_len));
+    FB_TRY(home_check(home, why, why_len));
     int lock = open(home->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lock < 0 || flock(lock, LOCK_EX) != 0) {
         fb_status status = failed(home->path, why, why_len);
@@ -189,6 +208,7 @@ static fb_status key_load(const fb_home *home, const char *leaf, fb_key_kind kin
 fb_status fb_home_load(const fb_home *home, fb_home_keys *out, char *why, size_t why_len)
 {
     memset(out, 0, sizeof *out);
+    FB_TRY(home_check(home, why, why_len));
     /* Two static keys, and an ephemeral one for each handshake under way. */
     fb_status status = fb_sodium_create(2048, &out->sodium);
     if (status != FB_OK) {
@@ -302,7 +322,11 @@ int fb_home_socket(const fb_home *home, const char *leaf, int backlog)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (backlog > 0 ? SOCK_NONBLOCK : 0), 0);
     int rc = -1;
     if (fd >= 0 && backlog > 0) {
-        unlinkat(directory, leaf, 0);
+        /* What is left of an earlier run is a socket; anything else is not ours to remove. */
+        struct stat st;
+        bool is_socket =
+            fstatat(directory, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
+        if (is_socket) unlinkat(directory, leaf, 0);
         mode_t mask = umask(0177);
         rc = bind(fd, (struct sockaddr *)&address, sizeof address);
         umask(mask);

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import stat
@@ -10,7 +11,7 @@ import subprocess
 
 import pytest
 
-from node import BIN, HANGS_S, eventually
+from node import BIN, HANGS_S, Lines, eventually
 
 
 def test_init_makes_keys_once(net):
@@ -332,6 +333,69 @@ def test_no_setting_reaches_a_terminal_as_codes(net):
     done = subprocess.run([BIN, "config", "show"], text=True, capture_output=True, timeout=HANGS_S,
                           env={**net.env, "FABERIO_ADVERTISE": "\u202e\u009b"}, check=False)
     assert done.returncode == 0 and not set("\u202e\u009b") & set(done.stdout)
+
+
+def test_homes_that_others_may_write_in(net):
+    node = net.node("a")
+    node.init()
+    for mode in (0o777, 0o770, 0o702):
+        node.home.chmod(mode)
+        for args in (["init"], ["run", "--listen", "none"]):
+            code, err = node.refused(*args)
+            assert code == 1 and str(node.home) in err and "chmod 700" in err
+    node.home.chmod(0o755)
+    node.start()
+
+
+def test_a_file_in_the_place_of_the_socket_is_not_removed(net):
+    node = net.node("a")
+    node.init()
+    path = node.home / "api.sock"
+    path.write_text("mine")
+    code, err = node.refused("run", "--listen", "none")
+    assert code == 1 and str(path) in err and path.read_text() == "mine"
+    path.unlink()
+    path.symlink_to(node.home / "node.key")
+    assert node.refused("run", "--listen", "none")[0] == 1
+    assert path.is_symlink()
+    path.unlink()
+    node.start()
+    node.kill()
+    node.start()  # the socket of a run that was killed is
+
+
+def test_init_that_is_killed_while_it_writes(net):
+    """Killed at the first byte of a file, for each file in turn: the next init goes on from there."""
+    node = net.node("a")
+    node.home.parent.mkdir(exist_ok=True)
+    for size in (0, 1, 40, 86):
+        done = subprocess.run([BIN, "init", "--home", str(node.home)], capture_output=True,
+                              timeout=HANGS_S, env=net.env, check=False,
+                              preexec_fn=lambda limit=size: resource.setrlimit(
+                                  resource.RLIMIT_FSIZE, (limit, limit)))
+        assert done.returncode != 0
+        assert not (node.home / "node.key").exists()
+    node.init()
+    assert sorted(p.name for p in node.home.iterdir()) == ["link.key", "node.key", "recovery.pub"]
+    node.start()
+
+
+def test_several_nodes_in_one_home(net):
+    node = net.node("a")
+    node.init()
+    argv = [BIN, "run", "--home", str(node.home), "--listen", "none"]
+    several = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env=net.env) for _ in range(5)]
+    said = [Lines(p.stdout) for p in several]
+    winners = [i for i, lines in enumerate(said)
+               if not lines.until(lambda line: "in use by another" in line
+                                  or line.startswith("api ")).startswith("faberio: ")]
+    assert len(winners) == 1
+    assert node.json("status")["pid"] == several[winners[0]].pid
+    for i, process in enumerate(several):
+        process.terminate()
+        assert process.wait(timeout=HANGS_S) == (0 if i in winners else 1)
+        said[i].close()
 
 
 def test_a_recovery_key_that_is_none(net):

@@ -10,6 +10,8 @@
 #define FB_API_BODY_MAX        (1u << 20)
 #define FB_API_CONNECTIONS_MAX 128u
 #define FB_API_IDLE_S          60u
+#define FB_API_FEEDS_MAX       96u    /* of a listener: the other places are for those who ask */
+#define FB_API_FEEDS_APP_MAX   32u    /* of one application */
 #define FB_API_JOIN_S          60u    /* a join waits so long for a member to take it */
 #define FB_API_JOIN_S_MAX      86400u /* ... at most, when told */
 

@@ -55,7 +55,7 @@ static void due(uv_timer_t *timer)
 
 static void phase_begin(fb_client *client, fb_client_phase phase)
 {
-    static const uint64_t allowed_ms[] = {FB_API_HEADERS_MS, FB_API_BODY_MS, UINT64_MAX};
+    static const uint64_t allowed_ms[] = {FB_API_HEADERS_MS, FB_API_BODY_MS, FB_API_REPLY_MS};
     fb_clients *clients = client->clients;
     uint64_t before = client->until_ms;
     client->phase = phase;
@@ -65,8 +65,8 @@ static void phase_begin(fb_client *client, fb_client_phase phase)
     if (before != client->until_ms) timer_set(clients);
 }
 
-/* The one that has gone longest without asking; after those, the one that sends its body longest.
- */
+/* The one that has gone longest without asking; after those, the one that is longest at its body,
+ * or at taking its answer. */
 static fb_client *oldest(const fb_clients *clients)
 {
     fb_client *found = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connections of a listener of the API, so that some which say nothing, or say it slowly, do
- * not keep others out: a request's headers and its body have deadlines, and when most places are
- * taken the one that has kept a place longest without asking anything gives way to the newest. */
+ * not keep others out: a request's headers, its body and its answer have deadlines, and when most
+ * places are taken the one that has kept a place longest without asking anything gives way to the
+ * newest. */
 #ifndef FB_RUNTIME_API_CLIENTS_H
 #define FB_RUNTIME_API_CLIENTS_H
 
@@ -10,14 +11,16 @@
 
 #define FB_API_HEADERS_MS 10000u /* from the connection, or from the last answer */
 #define FB_API_BODY_MS    30000u
-#define FB_API_SPARE      16u /* places that only the newest connections have */
+#define FB_API_REPLY_MS   30000u /* for the client to take an answer that is no stream */
+#define FB_API_SPARE      16u    /* places that only the newest connections have */
 
 typedef struct fb_client fb_client;
 
 typedef enum fb_client_phase {
     FB_CLIENT_HEADERS,
     FB_CLIENT_BODY,
-    FB_CLIENT_ANSWER, /* it waits for this node: no deadline but that of an idle connection */
+    FB_CLIENT_REPLY,
+    FB_CLIENT_ANSWER, /* it waits for this node, or a stream goes on: no deadline */
 } fb_client_phase;
 
 typedef struct fb_clients {

@@ -179,8 +179,24 @@ static void feed_end(fb_exchange *x)
     free(f);
 }
 
+/* A feed has its place for as long as its client likes: some places are for other requests. */
+static bool has_place(const fb_exchange *x)
+{
+    uint32_t feeds = 0, own = 0;
+    for (const fb_exchange *other = x->api->exchanges; other != NULL; other = other->next) {
+        if (other->own_end != feed_end || other->on_port != x->on_port) continue;
+        feeds++;
+        own += other->principal == x->principal;
+    }
+    return feeds < FB_API_FEEDS_MAX && (x->principal == 0 || own < FB_API_FEEDS_APP_MAX);
+}
+
 static void watch_in_space(fb_exchange *x)
 {
+    if (!has_place(x)) {
+        fb_exchange_fail(x, FB_ERR_BUSY, "too many feeds are open");
+        return;
+    }
     const char *since = fb_exchange_header(x, "Last-Event-ID");
     if (since == NULL) since = fb_exchange_query(x, "since");
     uint64_t cursor = UINT64_MAX;

@@ -280,6 +280,7 @@ static ssize_t stream_read(void *user, uint64_t position, char *out, size_t max)
 
 static enum MHD_Result respond(fb_exchange *x)
 {
+    if (!x->streaming) fb_clients_asked(x->connection, FB_CLIENT_REPLY);
     struct MHD_Response *response =
         x->streaming
             ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, stream_read, x, NULL)

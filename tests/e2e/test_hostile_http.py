@@ -108,6 +108,42 @@ def test_one_that_waits_for_changes_is_not_ended(net):
         assert watch.next()["id"] == made["id"]
 
 
+def test_feeds_of_an_application_leave_room_for_others(net):
+    node = started(net)
+    node.json("space", "create", "team")
+    token = node.json("app", "create", "editor")["token"]
+    node.call("app", "allow", "editor", "team")
+    feeds, statuses = [], []
+    for _ in range(2 * PLACES):
+        s = node.connect()
+        feeds.append(s)
+        s.sendall(get("/v1/spaces/team/changes", f"Authorization: Bearer {token}\r\n").encode())
+        statuses.append(status_of(s.recv(4096).decode()))
+    assert statuses.count(200) == 32 and statuses.count(503) == 2 * PLACES - 32
+    assert node.json("status")["state"] == "running"
+    node.json("record", "put", "team", "notes", "new", "n=1")
+    while feeds:
+        feeds.pop().close()
+    with node.watch("team", "--since", "0") as watch:
+        assert watch.next()["record"]["fields"] == {"n": 1}
+
+
+def test_answers_that_nobody_takes_keep_nobody_out(net):
+    node = started(net)
+    node.json("space", "create", "team")
+    for _ in range(20):
+        node.json("record", "put", "team", "notes", "new", f'text="{"x" * 3000}"')
+    unread = []
+    for _ in range(2 * PLACES):
+        s = port(node)
+        unread.append(s)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        s.sendall(get("/v1/spaces/team/collections/notes/records", bearer(node)).encode())
+    assert status_of(talk(port(node), get("/v1/status", bearer(node)))) == 200
+    for s in unread:
+        s.close()
+
+
 @pytest.mark.parametrize("headers", [
     "Host: localhost\r\nHost: evil.example\r\n", "Host: localhost\r\nHost: localhost\r\n",
     "", "Host: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n",

@@ -51,6 +51,16 @@ static bool record_id(fb_exchange *x, const char *text, bool may_be_new)
     return false;
 }
 
+/* With arguments whose only part without a fixed size is the collection's name. */
+static void ask(fb_exchange *x, fb_verb verb, const fb_writer *arguments, fb_exchange_step step)
+{
+    if (arguments->failed) {
+        fb_exchange_fail(x, FB_ERR_LIMIT, "collection: its name is too long");
+    } else {
+        fb_exchange_ask(x, verb, x->principal, fb_writer_span(arguments), step);
+    }
+}
+
 /* Writing one record: put, then read, so that the answer is the whole record. */
 
 static void etag_show(fb_exchange *x, const fb_id *etag)
@@ -82,11 +92,7 @@ static void get(fb_exchange *x)
     fb_write_id(&w, x->space);
     fb_collection_write(&w, x->args[1]);
     fb_write_id(&w, x->record);
-    if (w.failed) {
-        fb_exchange_fail(x, FB_ERR_LIMIT, "collection: its name is too long");
-        return;
-    }
-    fb_exchange_ask(x, FB_VERB_RECORD_GET, x->principal, fb_writer_span(&w), got);
+    ask(x, FB_VERB_RECORD_GET, &w, got);
 }
 
 static void put_done(fb_exchange *x, fb_error error, fb_span answer)
@@ -174,11 +180,7 @@ static void delete_in_space(fb_exchange *x)
     fb_write_id(&w, x->record);
     fb_write_u8(&w, condition);
     fb_write_id(&w, etag);
-    if (w.failed) {
-        fb_exchange_fail(x, FB_ERR_LIMIT, "collection: its name is too long");
-        return;
-    }
-    fb_exchange_ask(x, FB_VERB_RECORD_DELETE, x->principal, fb_writer_span(&w), deleted);
+    ask(x, FB_VERB_RECORD_DELETE, &w, deleted);
 }
 
 void fb_delete_record(fb_exchange *x)
@@ -216,27 +218,13 @@ static void listed(fb_exchange *x, fb_error error, fb_span answer)
     fb_exchange_answer(x, 200);
 }
 
-static bool number(const char *text, uint64_t max, uint64_t *out)
-{
-    uint64_t value = 0;
-    if (*text == 0) return false;
-    for (; *text != 0; text++) {
-        if (*text < '0' || *text > '9') return false;
-        unsigned digit = (unsigned)(*text - '0');
-        if (value > (max - digit) / 10) return false;
-        value = value * 10 + digit;
-    }
-    *out = value;
-    return true;
-}
-
 static void list_in_space(fb_exchange *x)
 {
     const char *limit_text = fb_exchange_query(x, "limit");
     const char *after_text = fb_exchange_query(x, "after");
-    uint64_t limit = FB_LIST_ITEMS_MAX;
+    unsigned long long limit = FB_LIST_ITEMS_MAX;
     fb_id after = {{0}};
-    if (limit_text != NULL && (!number(limit_text, UINT32_MAX, &limit) || limit == 0)) {
+    if (limit_text != NULL && (!fb_text_number(limit_text, UINT32_MAX, &limit) || limit == 0)) {
         fb_exchange_fail(x, FB_ERR_ARGUMENT, "limit: a number from 1 is expected");
         return;
     }
@@ -250,11 +238,7 @@ static void list_in_space(fb_exchange *x)
     fb_collection_write(&w, x->args[1]);
     fb_write_id(&w, after);
     fb_write_u32(&w, limit > FB_LIST_ITEMS_MAX ? FB_LIST_ITEMS_MAX : (uint32_t)limit);
-    if (w.failed) {
-        fb_exchange_fail(x, FB_ERR_LIMIT, "collection: its name is too long");
-        return;
-    }
-    fb_exchange_ask(x, FB_VERB_RECORD_LIST, x->principal, fb_writer_span(&w), listed);
+    ask(x, FB_VERB_RECORD_LIST, &w, listed);
 }
 
 void fb_get_records(fb_exchange *x)

@@ -71,20 +71,6 @@ fb_exit fb_cli_fail(fb_exit code, const char *format, ...)
     return code;
 }
 
-bool fb_cli_number(const char *text, unsigned long long max, unsigned long long *out)
-{
-    unsigned long long value = 0;
-    if (*text == 0) return false;
-    for (; *text != 0; text++) {
-        if (*text < '0' || *text > '9') return false;
-        unsigned digit = (unsigned)(*text - '0');
-        if (value > (max - digit) / 10) return false;
-        value = value * 10 + digit;
-    }
-    *out = value;
-    return value <= max;
-}
-
 bool fb_cli_duration(const char *text, unsigned long long *seconds)
 {
     static const struct {
@@ -103,7 +89,7 @@ bool fb_cli_duration(const char *text, unsigned long long *seconds)
             break;
         }
     }
-    if (!fb_cli_number(digits, 1000000000, seconds)) return false;
+    if (!fb_text_number(digits, 1000000000, seconds)) return false;
     *seconds *= factor;
     return true;
 }

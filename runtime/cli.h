@@ -55,9 +55,6 @@ fb_exit fb_cli_usage(const fb_cli *cli, const char *format, ...)
 /* Prints "faberio: MESSAGE" on standard error and returns `code`. */
 fb_exit fb_cli_fail(fb_exit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A whole decimal number within 0..max; false when the text is anything else. */
-bool fb_cli_number(const char *text, unsigned long long max, unsigned long long *out);
-
 /* Seconds from "90", "90s", "15m", "2h" or "7d". */
 bool fb_cli_duration(const char *text, unsigned long long *seconds);
 

@@ -6,16 +6,6 @@
 #include "runtime/commands.h"
 #include "runtime/http_client.h"
 
-/* One request, its answer printed. */
-static fb_exit simple(const fb_cli *cli, const char *method, const char *path, const char *body)
-{
-    fb_text answer;
-    fb_exit exit = fb_http_run(cli, method, path, NULL, body, &answer);
-    if (exit == FB_EXIT_OK) fb_print(cli, &answer);
-    fb_text_free(&answer);
-    return exit;
-}
-
 fb_exit fb_cmd_status(fb_cli *cli)
 {
     fb_text answer;
@@ -45,7 +35,7 @@ static fb_exit peers_change(fb_cli *cli, const char *path)
     const char *space = fb_cli_option(cli, "space");
     if (space != NULL) fb_json_member(&body, "space", space);
     fb_json_close(&body, '}');
-    fb_exit exit = simple(cli, "POST", path, body.p);
+    fb_exit exit = fb_http_print(cli, "POST", path, body.p);
     fb_text_free(&body);
     return exit;
 }
@@ -66,7 +56,7 @@ fb_exit fb_cmd_app_create(fb_cli *cli)
     fb_json_open(&body, NULL, '{');
     fb_json_member(&body, "name", cli->argv[0]);
     fb_json_close(&body, '}');
-    fb_exit exit = simple(cli, "POST", "/v1/apps", body.p);
+    fb_exit exit = fb_http_print(cli, "POST", "/v1/apps", body.p);
     fb_text_free(&body);
     return exit;
 }
@@ -80,7 +70,7 @@ fb_exit fb_cmd_app_allow(fb_cli *cli)
     fb_json_open(&body, NULL, '{');
     fb_json_member(&body, "space", cli->argv[1]);
     fb_json_close(&body, '}');
-    fb_exit exit = simple(cli, "POST", path.p, body.p);
+    fb_exit exit = fb_http_print(cli, "POST", path.p, body.p);
     fb_text_free(&body);
     fb_text_free(&path);
     return exit;
@@ -91,7 +81,7 @@ fb_exit fb_cmd_app_revoke(fb_cli *cli)
     fb_text path = {0};
     fb_text_put(&path, "/v1/apps");
     fb_path_put(&path, cli->argv[0]);
-    fb_exit exit = simple(cli, "DELETE", path.p, NULL);
+    fb_exit exit = fb_http_print(cli, "DELETE", path.p, NULL);
     fb_text_free(&path);
     return exit;
 }

@@ -143,7 +143,7 @@ fb_exit fb_cmd_record_list(fb_cli *cli)
 {
     const char *limit_text = fb_cli_option(cli, "limit"), *after = fb_cli_option(cli, "after");
     unsigned long long limit = UINT64_MAX;
-    if (limit_text != NULL && (!fb_cli_number(limit_text, UINT32_MAX, &limit) || limit == 0)) {
+    if (limit_text != NULL && (!fb_text_number(limit_text, UINT32_MAX, &limit) || limit == 0)) {
         return fb_cli_usage(cli, "--limit: a number from 1 is expected, not %s", limit_text);
     }
     char next[64] = "";
@@ -207,7 +207,7 @@ fb_exit fb_cmd_record_watch(fb_cli *cli)
 {
     const char *since = fb_cli_option(cli, "since");
     unsigned long long cursor = 0;
-    if (since != NULL && !fb_cli_number(since, UINT64_MAX, &cursor)) {
+    if (since != NULL && !fb_text_number(since, UINT64_MAX, &cursor)) {
         return fb_cli_usage(cli, "--since: a cursor of an earlier event is expected, not %s",
                             since);
     }

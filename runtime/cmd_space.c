@@ -5,17 +5,6 @@
 #include "runtime/commands.h"
 #include "runtime/http_client.h"
 
-static fb_exit simple(const fb_cli *cli, const char *method, const fb_text *path,
-                      const fb_text *body)
-{
-    fb_text answer;
-    fb_exit exit = fb_http_run(cli, method, fb_text_string(path), NULL,
-                               body != NULL ? fb_text_string(body) : NULL, &answer);
-    if (exit == FB_EXIT_OK) fb_print(cli, &answer);
-    fb_text_free(&answer);
-    return exit;
-}
-
 /* /v1/spaces/SPACE/leaf */
 static fb_text space_path(const fb_cli *cli, const char *leaf)
 {
@@ -40,7 +29,7 @@ fb_exit fb_cmd_space_create(fb_cli *cli)
     fb_json_open(&body, NULL, '{');
     fb_json_member(&body, "name", cli->argv[0]);
     fb_json_close(&body, '}');
-    return free_both(simple(cli, "POST", &path, &body), &path, &body);
+    return free_both(fb_http_print(cli, "POST", path.p, body.p), &path, &body);
 }
 
 fb_exit fb_cmd_space_list(fb_cli *cli)
@@ -61,7 +50,7 @@ fb_exit fb_cmd_space_invite(fb_cli *cli)
     fb_exit exit = FB_EXIT_OK;
     fb_json_open(&body, NULL, '{');
     if (uses != NULL) {
-        if (!fb_cli_number(uses, UINT32_MAX, &number) || number == 0) {
+        if (!fb_text_number(uses, UINT32_MAX, &number) || number == 0) {
             exit = fb_cli_usage(cli, "--uses: a number from 1 is expected, not %s", uses);
         }
         fb_json_number(&body, "uses", (int64_t)number);
@@ -113,13 +102,13 @@ fb_exit fb_cmd_space_join(fb_cli *cli)
     fb_json_member(&body, "invite", invite);
     if (timeout != NULL) fb_json_number(&body, "timeout_s", (int64_t)seconds);
     fb_json_close(&body, '}');
-    return free_both(simple(cli, "POST", &path, &body), &path, &body);
+    return free_both(fb_http_print(cli, "POST", path.p, body.p), &path, &body);
 }
 
 fb_exit fb_cmd_space_leave(fb_cli *cli)
 {
     fb_text path = space_path(cli, "/leave"), body = {0};
-    return free_both(simple(cli, "POST", &path, NULL), &path, &body);
+    return free_both(fb_http_print(cli, "POST", path.p, NULL), &path, &body);
 }
 
 fb_exit fb_cmd_space_members(fb_cli *cli)
@@ -139,5 +128,5 @@ fb_exit fb_cmd_space_approve(fb_cli *cli)
     fb_json_member(&body, "node_id", cli->argv[1]);
     if (role != NULL) fb_json_member(&body, "role", role);
     fb_json_close(&body, '}');
-    return free_both(simple(cli, "POST", &path, &body), &path, &body);
+    return free_both(fb_http_print(cli, "POST", path.p, body.p), &path, &body);
 }

@@ -250,6 +250,15 @@ fb_exit fb_http_run(const fb_cli *cli, const char *method, const char *path, con
     return FB_EXIT_OK;
 }
 
+fb_exit fb_http_print(const fb_cli *cli, const char *method, const char *path, const char *body)
+{
+    fb_text answer;
+    fb_exit exit = fb_http_run(cli, method, path, NULL, body, &answer);
+    if (exit == FB_EXIT_OK) fb_print(cli, &answer);
+    fb_text_free(&answer);
+    return exit;
+}
+
 /* Events: lines "event: NAME", "data: TEXT", an empty line. */
 
 typedef struct events {

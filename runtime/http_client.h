@@ -26,6 +26,9 @@ void fb_http_free(fb_http_response *response);
 fb_exit fb_http_run(const fb_cli *cli, const char *method, const char *path, const char *headers,
                     const char *body, fb_text *answer);
 
+/* The same, and the answer is printed. */
+fb_exit fb_http_print(const fb_cli *cli, const char *method, const char *path, const char *body);
+
 /* Server-sent events: `event` is called with the data of each, `ready` once the headers came. It
  * ends when the node ends it, or when `event` says so. */
 fb_exit fb_http_events(const fb_cli *cli, const char *path, void (*ready)(void *user),

@@ -64,6 +64,20 @@ const char *fb_text_string(const fb_text *text)
     return text->p != NULL ? text->p : "";
 }
 
+bool fb_text_number(const char *text, unsigned long long max, unsigned long long *out)
+{
+    unsigned long long value = 0;
+    if (*text == 0) return false;
+    for (; *text != 0; text++) {
+        if (*text < '0' || *text > '9') return false;
+        unsigned digit = (unsigned)(*text - '0');
+        if (digit > max || value > (max - digit) / 10) return false;
+        value = value * 10 + digit;
+    }
+    *out = value;
+    return true;
+}
+
 /* The length of the UTF-8 sequence at p, or 0 when it is none; *code gets the character. */
 static size_t utf8_at(const uint8_t *p, size_t left, uint32_t *code)
 {

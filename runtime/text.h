@@ -22,6 +22,9 @@ void fb_text_format(fb_text *text, const char *format, ...) __attribute__((forma
 /* Never NULL. */
 const char *fb_text_string(const fb_text *text);
 
+/* A whole decimal number within 0..max; false when the text is anything else. */
+bool fb_text_number(const char *text, unsigned long long max, unsigned long long *out);
+
 /* Is it UTF-8 as of RFC 3629: no surrogates, no overlong forms? */
 bool fb_text_is_utf8(fb_span bytes);
 

@@ -257,14 +257,14 @@ static void numbers_and_times_of_the_command_line(void **state)
 {
     (void)state;
     unsigned long long n;
-    assert_true(fb_cli_number("18446744073709551615", UINT64_MAX, &n) && n == UINT64_MAX);
-    assert_false(fb_cli_number("18446744073709551616", UINT64_MAX, &n));
-    assert_true(fb_cli_number("0", 10, &n) && n == 0);
-    assert_false(fb_cli_number("11", 10, &n));
-    assert_false(fb_cli_number("5", 4, &n));
-    assert_false(fb_cli_number("", 10, &n));
-    assert_false(fb_cli_number("-1", 10, &n));
-    assert_false(fb_cli_number("1 ", 10, &n));
+    assert_true(fb_text_number("18446744073709551615", UINT64_MAX, &n) && n == UINT64_MAX);
+    assert_false(fb_text_number("18446744073709551616", UINT64_MAX, &n));
+    assert_true(fb_text_number("0", 10, &n) && n == 0);
+    assert_false(fb_text_number("11", 10, &n));
+    assert_false(fb_text_number("5", 4, &n));
+    assert_false(fb_text_number("", 10, &n));
+    assert_false(fb_text_number("-1", 10, &n));
+    assert_false(fb_text_number("1 ", 10, &n));
     assert_true(fb_cli_duration("90", &n) && n == 90);
     assert_true(fb_cli_duration("90s", &n) && n == 90);
     assert_true(fb_cli_duration("15m", &n) && n == 900);

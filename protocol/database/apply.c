@@ -381,6 +381,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     fb_span bytes = fb_fetch_batch(node, index);
     const fb_area *area = fb_area_get(node, fetch->area);
     fb_batch batch;
+    fetch->signer = (fb_id){{0}}; /* nobody's while it cannot be read */
     *status = fb_batch_decode(bytes, &batch, db->changes);
     if (*status != FB_OK) return false;
     fetch->signer = fb_node_id(node->options.provider, batch.author);

@@ -364,7 +364,6 @@ static fb_status on_offer(fb_node *node, uint32_t link, fb_reader *r)
         fb_id peer = fb_read_id(&e);
         uint64_t incarnation = fb_read_u64(&e), batch = fb_read_u64(&e);
         fb_read_u64(&e);
-        if (incarnation == 0 || batch == 0 || batch == UINT64_MAX) continue;
         if (fb_vector_find(node, area, peer, incarnation) == FB_NONE &&
             fb_vector_knows(node, area, peer)) {
             fb_write_id(&w, peer);

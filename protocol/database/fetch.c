@@ -66,9 +66,9 @@ static uint64_t asked_until(const fb_node *node, uint32_t area, fb_id peer)
         if (!fetch->used || fetch->area != area) continue;
         for (uint32_t k = 0; k < fetch->node_count; k++) {
             if (!fb_id_equal(fetch->nodes[k], peer)) continue;
-            uint64_t stalls =
-                fb_add_sat_u64(fetch->heard_ns, 2 * node->options.timing.heartbeat_ns);
-            until = fb_max_u64(until, fetch->busy ? FB_NEVER : stalls);
+            uint64_t heard_ns = fetch->busy ? node->mono_ns : fetch->heard_ns;
+            uint64_t stalls = fb_add_sat_u64(heard_ns, 2 * node->options.timing.heartbeat_ns);
+            until = fb_max_u64(until, stalls);
         }
     }
     return until;
@@ -260,6 +260,7 @@ static void judge_claim(fb_node *node, const fb_fetch *fetch, uint32_t index)
         fb_wanted_promote(node, index);
         return;
     }
+    if (wanted->again_ns > node->mono_ns) return; /* a batch of this node was refused */
     if (fetch->progress && !fetch->refused) {
         wanted->back_off_ns = wanted->again_ns = 0;
         return;
@@ -345,6 +346,21 @@ static void park(fb_node *node, uint32_t slot)
     }
 }
 
+/* A batch was refused that its signer did sign: what is wanted of that node pauses, nothing else.
+ */
+static void pause_signer(fb_node *node, uint32_t slot)
+{
+    const fb_fetch *fetch = &node->database->fetches[slot];
+    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
+        fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        uint32_t place = at - 1;
+        at = wanted->next;
+        if (wanted->fetch != slot + 1 || !fb_id_equal(wanted->node, fetch->signer)) continue;
+        if (wanted->again_ns <= node->mono_ns) pause(node, wanted);
+        fb_wanted_touch(node, place);
+    }
+}
+
 /* A batch's outcome. False: the call is given up. */
 static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
 {
@@ -372,9 +388,13 @@ static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
     }
     fb_count(node, FB_COUNTER_BATCHES_REFUSED, 1);
     if (status == FB_ERR_BATCH_LIVES) fb_count(node, FB_COUNTER_LIVES_REFUSED, 1);
-    fetch->refused = true;
     bool forged = status == FB_ERR_BATCH_MALFORMED || status == FB_ERR_BATCH_SIGNATURE ||
                   status == FB_ERR_BATCH_ROOT;
+    if (forged) {
+        fetch->refused = true; /* whoever it names, this peer is to blame */
+    } else {
+        pause_signer(node, slot);
+    }
     const fb_link_info *info = fb_link_at(node, fetch->link);
     if (forged && info->number == fetch->link_number && info->state == FB_LINK_OPEN) {
         fb_link_misbehaved(node, fetch->link, POINTS_FORGED);

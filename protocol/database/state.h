@@ -149,7 +149,7 @@ typedef struct fb_fetch {
     bool busy;   /* an operation applies a batch of the piece */
     bool heard;  /* a batch came, whatever became of it */
     bool progress;
-    bool refused; /* a batch was refused */
+    bool refused; /* a batch was forged */
     uint32_t node_count;
     fb_id nodes[FB_FETCH_RANGES_MAX]; /* that it still asks for */
     uint64_t heard_ns;                /* when the last batch came, or it began */

@@ -138,6 +138,8 @@ void fb_wanted_promote(fb_node *node, uint32_t index)
 bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint64_t batch,
              uint32_t link)
 {
+    /* No batch has these numbers. */
+    if (incarnation == 0 || batch == 0 || batch == UINT64_MAX) return false;
     if (!lacking(node, area, peer, incarnation, batch)) return false;
     /* More of this very life than we made: only a verified header tells what that means. */
     if (incarnation == node->incarnation && fb_id_equal(peer, node->self)) return false;

@@ -100,6 +100,11 @@ static void an_empty_claim_is_dropped(void **state)
     assert_int_equal(test_net_put(net, HONEST, space, "notes", 1, "1"), FB_OK);
     test_net_run(net, 10 * SECOND);
     assert_int_equal(counted(FB_COUNTER_CLAIMS_DROPPED), 0);
+    /* Numbers that no batch has are no claim. */
+    claim("notes", id_of(HONEST), incarnation_of(HONEST), UINT64_MAX);
+    claim("notes", id_of(HONEST), 0, 7);
+    test_net_settle(net);
+    assert_int_equal(counted(FB_COUNTER_CLAIMS_DROPPED), 0);
     claim("notes", id_of(HONEST), incarnation_of(HONEST), 1000);
     test_net_settle(net);
     assert_int_equal(counted(FB_COUNTER_CLAIMS_DROPPED), 1);

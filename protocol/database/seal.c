@@ -41,8 +41,11 @@ void fb_builders_reset(fb_node *node)
 static uint32_t epoch_max(const fb_node *node, uint32_t space)
 {
     uint32_t own = fb_area_own(node, space);
-    uint32_t count = own == FB_NONE ? 0 : fb_area_get(node, own)->entry_count + 4;
-    return count < FB_EPOCH_ENTRIES_MAX ? count : FB_EPOCH_ENTRIES_MAX;
+    size_t count = own == FB_NONE ? 0 : fb_area_get(node, own)->entry_count + (size_t)4;
+    if (count > FB_EPOCH_ENTRIES_MAX) count = FB_EPOCH_ENTRIES_MAX;
+    /* Where batches are small, half of one is for changes, and its epoch tells less. */
+    size_t most = (node->database->batch_max / 2 - FB_BATCH_FRAME_BYTES) / FB_EPOCH_ENTRY_BYTES;
+    return (uint32_t)(count < most ? count : most);
 }
 
 static size_t frame_bytes(const fb_node *node, uint32_t space)

@@ -48,6 +48,7 @@ typedef struct fb_vector {
     uint64_t durable_seq;
     uint64_t noted_w; /* the last note about it */
     uint32_t noted_at;
+    uint32_t notes; /* about it that are not durable: it keeps its place until they are */
     fb_digest_cell cell;
 } fb_vector;
 

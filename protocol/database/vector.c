@@ -44,8 +44,9 @@ void fb_vectors_layout(fb_node *node, fb_arena *arena)
     struct fb_database *db = node->database;
     uint32_t count = node->options.sizes.vector_entries;
     fb_vector *vectors = fb_arena_take(arena, count, sizeof *vectors);
-    /* Two notes at most for each entry and set: as it stands, and that it was closed. */
-    uint32_t notes = 2 * FB_WRITE_SETS_KEPT * count;
+    /* Two notes at most for each batch, that the life before it is closed and how its own stands;
+     * and each batch puts two entries of its own at least. */
+    uint32_t notes = FB_WRITE_SETS_KEPT * node->options.sizes.write_set_entries;
     fb_note *ring = fb_arena_take(arena, notes, sizeof *ring);
     fb_digest_register(node, FB_DIGEST_VECTOR, &digest_kind);
     if (db == NULL) return;
@@ -191,6 +192,7 @@ static void note(fb_node *node, uint32_t entry, bool close)
     db->notes[at] = (fb_note){w, entry, close, v->batch, v->last_seq};
     v->noted_w = close ? 0 : w; /* nothing is added to a note before a close */
     v->noted_at = at;
+    v->notes++;
 }
 
 static fb_span life_value(const fb_vector *v, uint8_t out[FB_VECTOR_VALUE_BYTES])
@@ -251,11 +253,12 @@ void fb_vectors_durable(fb_node *node)
         fb_area *area = fb_area_get(node, v->area);
         area->digest_known = false;
         node->database->spaces[area->space].digest_known = false;
+        v->notes--;
         if (n->close) {
-            /* Unless it became a head again, which the note of that will show. */
+            /* It may have become a head again since, and closed again: the last note decides. */
             v->durable_batch = v->durable_seq = 0;
             bool living = fb_area_get(node, v->area)->own == n->entry + 1;
-            if (v->closed && !living) fb_vector_remove(node, n->entry);
+            if (v->closed && !living && v->notes == 0) fb_vector_remove(node, n->entry);
         } else {
             v->durable_batch =
                 MUTANT(VECTOR_STANDS_STILL, n->batch, fb_max_u64(1, v->durable_batch));

@@ -757,6 +757,69 @@ static void an_offer_begins_at_its_start(void **state)
     test_net_free(net);
 }
 
+static void small_pieces(fb_options *options)
+{
+    options->sizes.call_bytes = 1024;
+}
+
+/* Where a batch is small, the lives that its epoch would name leave room for the change. */
+static void a_long_epoch_leaves_room_for_changes(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, small_pieces);
+    fb_id space = test_net_create_space(net, 0);
+    fb_node *node = test_net_node(net, 0);
+    uint32_t own = fb_area_own(node, fb_space_find(node, space));
+    for (uint32_t n = 1; n <= 60; n++) {
+        uint32_t entry = fb_vector_add(node, own, test_net_record_id(n), 7);
+        fb_vector *v = fb_vector_get(node, entry);
+        v->batch = v->durable_batch = v->last_seq = v->durable_seq = 1;
+        put_ok(net, 0, space, n, "t", "\"some text\"");
+    }
+    fb_area_info info;
+    uint32_t index;
+    assert_true(area_info(net, 0, notes_of(space), &info, &index));
+    assert_int_equal(info.records, 60);
+    test_net_free(net);
+}
+
+#define CLOSING 100u /* an event of this test's own */
+
+/* A life that forks goes on and is taken up again, many times within one write set. */
+static fb_status close_often(fb_node *node, const fb_event *event)
+{
+    uint32_t entry = (uint32_t)event->a;
+    for (uint32_t i = 0; i < 60; i++) {
+        fb_vector_get(node, entry)->closed = false;
+        fb_vector_put(node, entry);
+        fb_vector_close(node, entry);
+    }
+    return FB_OK;
+}
+
+static void few_heads(fb_options *options)
+{
+    options->sizes.vector_entries = 4;
+}
+
+static void lives_may_close_often(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, few_heads);
+    fb_id space = test_net_create_space(net, 0);
+    put_ok(net, 0, space, 1, "t", "1");
+    fb_node *node = test_net_node(net, 0);
+    uint32_t area = fb_area_find(node, notes_of(space));
+    uint32_t entry = fb_vector_add(node, area, test_net_record_id(1), 7);
+    fb_vector_get(node, entry)->batch = 1;
+    fb_event_register(node, (fb_event_kind)CLOSING, close_often);
+    assert_int_equal(test_net_event(net, 0, (fb_event){.kind = CLOSING, .a = entry}), FB_OK);
+    test_net_settle(net);
+    assert_int_equal(fb_area_get(node, area)->entry_count, 1);
+    put_ok(net, 0, space, 2, "t", "1");
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -777,6 +840,8 @@ int main(void)
         cmocka_unit_test(a_failed_write_set_is_no_gap),
         cmocka_unit_test(carriers_replicate_too),
         cmocka_unit_test(an_offer_begins_at_its_start),
+        cmocka_unit_test(a_long_epoch_leaves_room_for_changes),
+        cmocka_unit_test(lives_may_close_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,7 @@ static void put(fb_sim_world *world, uint32_t node, uint64_t count)
 void fb_sim_bench_work(fb_sim_world *world, uint32_t node)
 {
     fb_sim_bench *bench = world->bench;
+    if (bench->turns[node] == bench->left) return;
     uint64_t turn = bench->turns[node]++;
     if (bench->profile == FB_SIM_BENCH_MESSAGES) {
         announce(world, node, turn);

@@ -16,6 +16,7 @@ typedef struct fb_sim_bench {
     uint64_t interval_ns; /* between two turns of one node */
     uint32_t per_turn;    /* areas announced, or records put */
     uint64_t *turns;      /* by node */
+    uint64_t left;        /* turns of each node before it rests; UINT64_MAX: for ever */
     uint64_t failed;      /* requests that were not answered with success */
 } fb_sim_bench;
 

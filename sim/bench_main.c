@@ -13,8 +13,12 @@
 
 #define MILLION UINT64_C(1000000)
 
+/* In which records that were written everywhere have arrived everywhere. */
+#define SETTLE_NS (UINT64_C(120) * 1000 * MILLION)
+
 typedef struct bench_args {
     bool messages, records, fast;
+    bool stored; /* the messages profile begins with the records in the stores */
     uint32_t nodes, degree, record_count;
     uint64_t events;
     uint64_t window; /* steps that are measured before, between and after */
@@ -71,6 +75,35 @@ __attribute__((noinline)) static uint64_t measure(fb_sim_world *world, uint64_t 
     return rate(world->steps - from, fb_sim_processor_ns() - began);
 }
 
+/* Places for links that pass: who joins, who replaces another. */
+#define JOINING 5u
+
+/* Many nodes in little memory: tables for what one of them meets, stores for the records asked for.
+ */
+static void sizes_of_many(const bench_args *args, fb_sim_config *config)
+{
+    uint32_t links = args->degree == 0 ? args->nodes : args->degree + JOINING;
+    fb_sizes *sizes = &config->sizes;
+    sizes->links = links;
+    sizes->spaces = sizes->applications = sizes->invites = 1;
+    sizes->members = args->nodes + 1;
+    sizes->areas = 3;
+    sizes->vector_entries = args->nodes + 8;
+    sizes->addresses = 10;
+    sizes->operations = 7;
+    sizes->operation_bytes = 8 * 1024;
+    sizes->requests = 6;
+    sizes->calls = 4;
+    sizes->call_bytes = 2 * 1024 + 512;
+    sizes->envelopes = 20;
+    sizes->seen_ids = 12;
+    sizes->write_set_bytes = 8 * 1024;
+    sizes->write_set_entries = 80;
+    config->store_items = 16 * links + 7 * (args->record_count + args->nodes) / 2;
+    config->connections = 64 + args->nodes * links;
+    config->blob_buckets = 1u << 15;
+}
+
 static void sizes_for(const bench_args *args, fb_sim_config *config, bool records)
 {
     config->nodes = args->nodes;
@@ -86,11 +119,35 @@ static void sizes_for(const bench_args *args, fb_sim_config *config, bool record
     config->connections =
         64 + 2 * args->nodes * (args->degree == 0 ? args->nodes : args->degree + 4);
     if (config->connections > 32768) config->connections = 32768;
+    if (args->nodes > 16) sizes_of_many(args, config);
     if (records && args->nodes <= 8) {
         config->store_items = 1u << 20;
         config->blob_bytes = UINT64_C(2) << 30;
         config->blob_buckets = 1u << 20;
     }
+}
+
+/* The records asked for, written by all nodes in turn and applied by every other one. */
+static void store_records(const bench_args *args, fb_sim_world *world)
+{
+    fb_sim_bench *bench = world->bench, messages = *bench;
+    uint32_t nodes = args->nodes;
+    bench->profile = FB_SIM_BENCH_RECORDS;
+    bench->interval_ns = 100 * MILLION;
+    bench->left = (args->record_count + nodes - 1) / nodes;
+    uint64_t wanted = world->applied + bench->left * nodes * (nodes - 1);
+    uint64_t until_ns = world->now_ns + SETTLE_NS;
+    fb_sim_bench_start(world);
+    while (world->applied < wanted && world->now_ns < until_ns && fb_sim_world_next(world)) {
+    }
+    printf("stored: %llu records on each of %u nodes, %llu changes of others applied of %llu\n",
+           (unsigned long long)(bench->left * nodes), (unsigned)nodes,
+           (unsigned long long)(bench->left * nodes * (nodes - 1) - (wanted - world->applied)),
+           (unsigned long long)(bench->left * nodes * (nodes - 1)));
+    memset(bench->turns, 0, nodes * sizeof *bench->turns);
+    uint64_t *turns = bench->turns;
+    *bench = messages;
+    bench->turns = turns;
 }
 
 static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint64_t *steps_per_s)
@@ -109,6 +166,7 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
         .interval_ns = records ? 8 * MILLION : 1000 * MILLION,
         .per_turn = records ? 2 : 1,
         .turns = calloc(config.nodes, sizeof *bench.turns),
+        .left = UINT64_MAX,
     };
     FB_ASSERT(bench.turns != NULL);
     world->director->bench = true;
@@ -116,6 +174,7 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
     while (world->director->phase != FB_SIM_PHASE_BENCH && fb_sim_world_next(world)) {
     }
     world->bench = &bench;
+    if (!records && args->stored && !world->stop) store_records(args, world);
     if (!world->stop) fb_sim_bench_start(world);
     size_t before = mallinfo2().uordblks;
     uint64_t steps = world->steps, ticks = world->ticks;
@@ -171,6 +230,8 @@ static bool parse(int argc, char **argv, bench_args *args, const char **wrong)
             args->records = false;
         } else if (strcmp(argv[i], "records") == 0) {
             args->messages = false;
+        } else if (strcmp(argv[i], "--stored") == 0) {
+            args->stored = true;
         } else if (strcmp(argv[i], "--fast") == 0) {
             args->fast = true;
         } else if (strcmp(argv[i], "all") != 0) {

@@ -197,9 +197,13 @@ enum {
     SETUP_BOOTED,
     SETUP_INVITED, /* the invite is in bytes */
     SETUP_JOINING,
+    SETUP_LEAVING, /* the creator, whose places others need: a given topology alone */
     SETUP_APPROVED,
     SETUP_DIALLED,
 };
+
+/* Of a given topology: so many join at once, for the creator has few places for links. */
+#define JOINING_MAX 4u
 
 static void address_of(uint32_t node, char out[16])
 {
@@ -305,9 +309,20 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
         }
         if (!wait_or_fail(world, 0, "space approve")) return;
         creator->request = 0;
-        asked->progress = SETUP_APPROVED;
+        asked->progress = world->config.degree == 0 ? SETUP_APPROVED : SETUP_LEAVING;
         asked->request = 0;
         return;
+    }
+    if (asked->progress == SETUP_LEAVING) {
+        if (asked->request == 0) {
+            address_of(0, address);
+            fb_write_id(&w, world->space);
+            fb_write_span16(&w, fb_span_text(address));
+            ask(world, node, FB_VERB_PEER_FORGET, fb_writer_span(&w));
+        }
+        if (!wait_or_fail(world, node, "peer forget")) return;
+        asked->progress = SETUP_APPROVED;
+        asked->request = 0;
     }
 }
 
@@ -363,8 +378,14 @@ static void setup(fb_sim_world *world)
     }
     if (!setup_creator(world)) return;
     bool all = true;
+    uint32_t joining = 0;
     for (uint32_t i = 1; i < nodes && !world->stop; i++) {
+        if (world->config.degree != 0 && joining == JOINING_MAX) {
+            all = false;
+            break;
+        }
         if (d->asked[i].progress < SETUP_APPROVED) {
+            joining++;
             uint64_t before;
             do {
                 before = d->asked[i].progress;

@@ -317,7 +317,8 @@ static void step(fb_sim_world *world, uint32_t index, fb_event event)
     }
     fb_sim_checks_event(world, index, &event, look);
     uint64_t boots = node->boots;
-    bool accepts = false, applies = false;
+    bool accepts = false;
+    uint32_t applies = 0;
     for (const fb_effect *fx = fb_effects_next(effects, NULL); fx != NULL;
          fx = fb_effects_next(effects, fx)) {
         if (node->crash_in != FB_SIM_NO_CRASH && fx->kind < FB_FX_OBSERVE &&
@@ -335,7 +336,7 @@ static void step(fb_sim_world *world, uint32_t index, fb_event event)
         }
         if (fx->kind == FB_FX_OBSERVE) {
             accepts = accepts || fx->a == FB_FACT_DELIVERED;
-            applies = applies || fx->a == FB_FACT_APPLIED;
+            applies += fx->a == FB_FACT_APPLIED;
             fb_sim_checks_fact(world, index, fx);
             if (world->timeline != NULL) fb_sim_timeline_fact(world, index, fx);
         } else {
@@ -344,7 +345,8 @@ static void step(fb_sim_world *world, uint32_t index, fb_event event)
         if (world->stop) return;
     }
     world->accepting += accepts;
-    world->applying += applies;
+    world->applying += applies != 0;
+    world->applied += applies;
     if (world->config.seen != NULL) step_seen(world, index, &event);
     if (node->core != NULL && node->boots == boots) tick_schedule(world, index);
 }

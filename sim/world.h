@@ -113,7 +113,8 @@ struct fb_sim_world {
     uint64_t steps;
     uint64_t ticks;
     uint64_t accepting; /* steps that accepted a message */
-    uint64_t applying;  /* steps that applied a change of another node */
+    uint64_t applying;  /* steps that applied changes of another node */
+    uint64_t applied;   /* those changes */
     fb_sim_queue queue;
     /* Ticks stand outside the queue, because they move with every step: a tournament among the
      * nodes, the first to tick at place 1. */

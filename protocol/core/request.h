@@ -59,7 +59,8 @@ typedef enum fb_verb {
 
     /* space id, span16 address -> nothing: this address is dialled from now on */
     FB_VERB_PEER_ADD = 30,
-    /* space id, span16 address -> nothing; FB_ERR_NOT_FOUND when it is not dialled */
+    /* space id, span16 address -> nothing; the link that was made through it is closed.
+     * FB_ERR_NOT_FOUND when it is not dialled */
     FB_VERB_PEER_FORGET = 31,
     /* () -> u16 count, each: space id, node id (zeros while unknown), span16 address (empty for one
      * that dialled us), u8 state (0 idle, 1 dialling, 2 handshake, 3 pending, 4 open), u32 last

@@ -288,26 +288,29 @@ void fb_dial_mark_stored(fb_node *node, uint32_t space, fb_span text)
     touch(node, i);
 }
 
-void fb_link_forget(fb_node *node, uint32_t space, fb_span text)
-{
-    uint32_t i = find(node, space, text);
-    if (i != FB_NONE && !node->links->book[i].stored) fb_dial_remove(node, space, text);
-}
-
-static void remove_at(fb_node *node, uint32_t i)
+/* The link that was made through it, or FB_NONE. */
+static uint32_t remove_at(fb_node *node, uint32_t i)
 {
     fb_links *links = node->links;
     fb_address *address = &links->book[i];
     if (address->wanted) links->dials_wanted--;
     fb_timer_clear(node, &address->timer);
-    if (address->link != FB_NONE) fb_links_get(node, address->link)->address = FB_NONE;
+    uint32_t link = address->link;
+    if (link != FB_NONE) fb_links_get(node, link)->address = FB_NONE;
     clear(node, i);
+    return link;
 }
 
-bool fb_dial_remove(fb_node *node, uint32_t space, fb_span text)
+void fb_link_forget(fb_node *node, uint32_t space, fb_span text)
 {
     uint32_t i = find(node, space, text);
-    if (i != FB_NONE) remove_at(node, i);
+    if (i != FB_NONE && !node->links->book[i].stored) (void)remove_at(node, i);
+}
+
+bool fb_dial_remove(fb_node *node, uint32_t space, fb_span text, uint32_t *link)
+{
+    uint32_t i = find(node, space, text);
+    *link = i == FB_NONE ? FB_NONE : remove_at(node, i);
     return i != FB_NONE;
 }
 
@@ -315,7 +318,7 @@ void fb_link_forget_space(fb_node *node, uint32_t space)
 {
     for (uint32_t i = 0; i < node->links->book_capacity; i++) {
         const fb_address *address = &node->links->book[i];
-        if (address->used && address->space == space) remove_at(node, i);
+        if (address->used && address->space == space) (void)remove_at(node, i);
     }
 }
 

@@ -107,7 +107,8 @@ static void write_address(fb_node *node, fb_op *op)
     fb_status status = fb_op_status(op);
     if (status == FB_OK && !fb_space_exists(node, p->space)) status = FB_ERR_NOT_FOUND;
     if (status == FB_OK && !p->forget) status = fb_link_dial(node, p->space, text, (fb_id){{0}});
-    if (status == FB_OK && p->forget && !fb_dial_remove(node, p->space, text)) {
+    uint32_t link = FB_NONE;
+    if (status == FB_OK && p->forget && !fb_dial_remove(node, p->space, text, &link)) {
         status = FB_ERR_NOT_FOUND;
     }
     if (status != FB_OK) {
@@ -116,6 +117,8 @@ static void write_address(fb_node *node, fb_op *op)
     }
     fb_span k = key_of(node, p->space, text, key);
     if (p->forget) {
+        /* Who forgets an address does not want what was made through it either. */
+        if (link != FB_NONE) fb_link_close(node, link, FB_ERR_LINK_CLOSED);
         fb_delete(node, k);
     } else {
         fb_dial_mark_stored(node, p->space, text);

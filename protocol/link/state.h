@@ -272,7 +272,8 @@ void fb_dial_lost(fb_node *node, uint32_t space, fb_id peer);
 void fb_dial_renew(fb_node *node, uint32_t address);
 void fb_dial_mark_stored(fb_node *node, uint32_t space, fb_span text);
 /* Also an address that was stored. */
-bool fb_dial_remove(fb_node *node, uint32_t space, fb_span text);
+/* *link: the one that was made through it, or FB_NONE. */
+bool fb_dial_remove(fb_node *node, uint32_t space, fb_span text, uint32_t *link);
 void fb_dial_flush(fb_node *node);
 
 /* peers.c: the operator's part of it. */

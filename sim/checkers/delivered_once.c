@@ -5,7 +5,7 @@
  * acknowledged: the record of the id was not durable either, and at least once means again. */
 
 #define ACKED  UINT64_C(1) /* low bit of the value: the rest is the incarnation */
-#define WINDOW 128u        /* deliveries of a link that may wait for their acknowledgement */
+#define WINDOW 64u        /* deliveries of a link that may wait for their acknowledgement */
 
 typedef struct waiting {
     uint64_t link;
@@ -25,7 +25,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->delivered, arena, world->config.nodes <= 16 ? 1u << 13 : 1u << 15);
+    fb_sim_memo_init(&s->delivered, arena, 1u << 13);
     fb_sim_memo_init(&s->resets, arena, 1u << 12);
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
 }

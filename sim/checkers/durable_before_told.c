@@ -3,7 +3,7 @@
 
 /* A change is told to others only when it cannot be lost any more: it is in its author's store. */
 
-#define WAITING 512u
+#define WAITING 256u
 
 typedef struct node_state {
     uint64_t dots[WAITING]; /* executed and not in the store, oldest first: a ring */

@@ -10,6 +10,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "tests/unit/net.h"
+#include "tests/unit/net_space.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -105,6 +106,26 @@ static void addresses_survive_restarts(void **state)
     test_net_free(net);
 }
 
+/* Node 1 joined through the address of node 0. */
+static void a_forgotten_address_takes_its_link_along(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = test_net_create_space(net, 1);
+    test_net_join(net, 0, 1, space, FB_ROLE_WRITER);
+    test_net_run(net, 5 * SECOND);
+    fb_span inviter = fb_span_text(test_net_address(1));
+    peer p[8];
+    assert_int_equal(list(net, p, 8), 1);
+    assert_int_equal(p[0].state, 4); /* open */
+    assert_true(fb_span_equal(p[0].address, inviter));
+    test_net_clear_facts(net);
+    assert_int_equal(change(net, FB_VERB_PEER_FORGET, 0, space, inviter), FB_OK);
+    test_net_run(net, SECOND);
+    assert_int_equal(test_net_facts(net, 0, FB_FACT_LINK_ENDED), 1);
+    test_net_free(net);
+}
+
 static void many_addresses_are_loaded(void **state)
 {
     (void)state;
@@ -156,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_survive_restarts),
+        cmocka_unit_test(a_forgotten_address_takes_its_link_along),
         cmocka_unit_test(many_addresses_are_loaded),
         cmocka_unit_test(wrong_requests_change_nothing),
     };

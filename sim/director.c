@@ -617,6 +617,17 @@ static bool over(const fb_sim_world *world)
     return world->steps >= world->config.events || world->now_ns >= world->config.duration_ns;
 }
 
+/* The steps are used up in the middle of a round. What a paused process has to do stands in the
+ * queue behind its pause: nobody could be healed before that. */
+static bool is_over_early(const fb_sim_world *world)
+{
+    if (world->player != NULL || !over(world)) return false;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        if (world->nodes[i].paused_until_ns > world->now_ns) return false;
+    }
+    return true;
+}
+
 void fb_sim_at_script(fb_sim_world *world)
 {
     fb_sim_director *d = world->director;
@@ -631,9 +642,7 @@ void fb_sim_at_script(fb_sim_world *world)
         }
         break;
     case FB_SIM_PHASE_CHAOS:
-        if (world->now_ns >= d->phase_until_ns || (world->player == NULL && over(world))) {
-            heal(world);
-        }
+        if (world->now_ns >= d->phase_until_ns || is_over_early(world)) heal(world);
         break;
     case FB_SIM_PHASE_HEAL:
         if (d->polls > 1 && same_areas(world)) {

@@ -7,7 +7,6 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "sim/schedule/player.h"
-#include "sim/schedule/schedule.h"
 #include "sim/view/record.h"
 #include "sim/world.h"
 
@@ -400,32 +399,16 @@ static void connection_cut(fb_sim_world *world, fb_sim_connection *c)
     }
 }
 
-/* What a schedule wants done to this send: the acts of one line, as a bit set. */
-typedef struct wanted {
-    uint32_t acts;
-    uint64_t delay_ns;
-} wanted;
-
-static const wanted nothing = {0, 0};
-
-static wanted wanted_of(fb_sim_world *world, const fb_sim_connection *c, uint32_t side,
-                        fb_span bytes)
+static fb_sim_wanted wanted_of(fb_sim_world *world, const fb_sim_connection *c, uint32_t side,
+                               fb_span bytes)
 {
-    if (world->player == NULL) return nothing;
-    uint32_t line =
-        fb_sim_player_message(world, c->ends[side].node, c->ends[1 - side].node, c->carrier, bytes);
-    if (line == 0) return nothing;
-    const fb_sim_line *of = &world->player->schedule->lines[line - 1];
-    return (wanted){1u << of->act, of->span_ns};
-}
-
-static bool wants(const wanted *what, fb_sim_message_act act)
-{
-    return (what->acts >> act & 1) != 0;
+    if (world->player == NULL) return (fb_sim_wanted){0};
+    return fb_sim_player_wanted(world, c->ends[side].node, c->ends[1 - side].node, c->carrier,
+                                bytes);
 }
 
 static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span bytes,
-                        wanted what)
+                        fb_sim_wanted what)
 {
     fb_sim_flow *flow = &c->flows[side];
     if (flow->swallowing || flow->ended || bytes.len == 0) {
@@ -438,8 +421,8 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
     fb_sim_path *path = flow_path(world, c, side);
     uint64_t occurrence = path->sends++;
     size_t len = bytes.len;
-    bool dropped = wants(&what, FB_SIM_MESSAGE_DROP);
-    bool cut = dropped || wants(&what, FB_SIM_MESSAGE_CUT);
+    bool dropped = fb_sim_wants(&what, FB_SIM_MESSAGE_DROP);
+    bool cut = dropped || fb_sim_wants(&what, FB_SIM_MESSAGE_CUT);
     if (dropped) {
         /* A stream loses nothing but its end. */
         len = 0;
@@ -475,7 +458,7 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
             world->fired[FB_SIM_FAULT_CORRUPT]++;
             harmed = true;
         }
-        if (wants(&what, FB_SIM_MESSAGE_CORRUPT)) {
+        if (fb_sim_wants(&what, FB_SIM_MESSAGE_CORRUPT)) {
             uint8_t *sent = (uint8_t *)(segment_of(world, flow->last) + 1);
             sent[len / 2] ^= 1;
             harmed = true;
@@ -803,7 +786,7 @@ static void disturbed(fb_sim_world *world, const fb_sim_connection *c)
 }
 
 static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side, fb_span frame,
-                       wanted what)
+                       fb_sim_wanted what)
 {
     fb_sim_path *path = flow_path(world, c, side);
     uint64_t occurrence = path->sends++;
@@ -811,7 +794,7 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
     uint32_t to = c->ends[1 - side].node;
     uint64_t message = world->record != NULL ? fb_sim_record_frame_sent(world, end, frame.len) : 0;
     fb_sim_flow *flow = &c->flows[side];
-    if (path->blocked || !c->ends[1 - side].open || wants(&what, FB_SIM_MESSAGE_DROP)) {
+    if (path->blocked || !c->ends[1 - side].open || fb_sim_wants(&what, FB_SIM_MESSAGE_DROP)) {
         disturbed(world, c);
         return;
     }
@@ -822,12 +805,12 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
     }
     fb_sim_blob bytes = fb_sim_blob_make(&world->blobs, frame.len);
     memcpy(fb_sim_blob_writable(&world->blobs, bytes), frame.p, frame.len);
-    if (wants(&what, FB_SIM_MESSAGE_CORRUPT) && frame.len != 0) {
+    if (fb_sim_wants(&what, FB_SIM_MESSAGE_CORRUPT) && frame.len != 0) {
         fb_sim_blob_writable(&world->blobs, bytes)[frame.len / 2] ^= 1;
         disturbed(world, c);
         if (world->record != NULL) fb_sim_record_harmed(world, message);
     }
-    uint32_t copies = wants(&what, FB_SIM_MESSAGE_DUP) ? 2 : 1;
+    uint32_t copies = fb_sim_wants(&what, FB_SIM_MESSAGE_DUP) ? 2 : 1;
     if (one_of(world, path, FB_SIM_STREAM_DUP, occurrence, path->dup_of)) {
         copies += path->dup_copies;
         world->fired[FB_SIM_FAULT_DUP]++;
@@ -870,7 +853,7 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
         *kept = bytes;
     }
     fb_sim_blob_drop(&world->blobs, bytes);
-    if (wants(&what, FB_SIM_MESSAGE_CUT)) connection_cut(world, c);
+    if (fb_sim_wants(&what, FB_SIM_MESSAGE_CUT)) connection_cut(world, c);
 }
 
 void fb_sim_frame_send(fb_sim_world *world, uint32_t node, uint64_t link, fb_span frame)
@@ -961,12 +944,12 @@ void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb
                 if (pass == 1 && seen == pick % count) {
                     fb_sim_flow *flow = &c->flows[side];
                     if (c->carrier) {
-                        frame_push(world, c, side, bytes, nothing);
+                        frame_push(world, c, side, bytes, (fb_sim_wanted){0});
                     } else if (flow->granted + bytes.len <= flow->taken + net->window_bytes) {
                         /* The machine's own bytes do not use up its node's credit. */
                         flow->granted += bytes.len;
                         net->hung_ns = world->now_ns;
-                        stream_push(world, c, side, bytes, nothing);
+                        stream_push(world, c, side, bytes, (fb_sim_wanted){0});
                     }
                     return;
                 }

@@ -14,6 +14,9 @@ const char *const fb_sim_message_kind_names[FB_SIM_MESSAGE_KINDS] = {
     "vectors", "interest",  "hello",     "signal", "ack",    "call",
 };
 
+const char *const fb_sim_message_act_names[FB_SIM_MESSAGE_ACTS] = {"drop", "dup", "delay",
+                                                                   "corrupt", "cut"};
+
 fb_sim_message_kind fb_sim_message_kind_of(uint8_t channel, fb_span frame)
 {
     static const uint8_t control[FB_CONTROL_TYPES] = {

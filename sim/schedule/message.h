@@ -24,6 +24,18 @@ typedef enum fb_sim_message_kind {
 
 extern const char *const fb_sim_message_kind_names[FB_SIM_MESSAGE_KINDS];
 
+/* What is done to one message. */
+typedef enum fb_sim_message_act {
+    FB_SIM_MESSAGE_DROP, /* a stream breaks instead: nothing else is lost on one */
+    FB_SIM_MESSAGE_DUP,  /* on a carrier */
+    FB_SIM_MESSAGE_DELAY,
+    FB_SIM_MESSAGE_CORRUPT, /* one bit */
+    FB_SIM_MESSAGE_CUT,     /* the connection breaks after it */
+    FB_SIM_MESSAGE_ACTS
+} fb_sim_message_act;
+
+extern const char *const fb_sim_message_act_names[FB_SIM_MESSAGE_ACTS];
+
 /* The kind of one frame: its channel and the frame's first byte. */
 fb_sim_message_kind fb_sim_message_kind_of(uint8_t channel, fb_span frame);
 

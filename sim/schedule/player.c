@@ -89,6 +89,7 @@ void fb_sim_player_weather(fb_sim_world *world, uint64_t start_ns)
     const fb_sim_player *player = world->player;
     const fb_sim_line *windows[FB_SIM_WINDOWS_MAX];
     uint32_t count = 0;
+    uint64_t length_ns = fb_sim_player_length_ns(world);
     /* The parser lets no round have more windows than the weather can hold. */
     for (uint32_t i = player->line; i < player->line_end && count < FB_SIM_WINDOWS_MAX; i++) {
         const fb_sim_line *line = &player->schedule->lines[i];
@@ -105,7 +106,7 @@ void fb_sim_player_weather(fb_sim_world *world, uint64_t start_ns)
             .b = line->b,
             .key = line->key,
             .start_ns = start_ns + line->at_ns,
-            .end_ns = start_ns + line->until_ns,
+            .end_ns = start_ns + fb_min_u64(line->until_ns, length_ns),
             .p = line->p,
             .q = line->q,
             .mask = line->mask,
@@ -223,14 +224,14 @@ static uint32_t life_of(const fb_sim_world *world, uint32_t node)
     return (uint32_t)(world->nodes[node].incarnations - world->player->first_life[node]) + 1;
 }
 
-uint32_t fb_sim_player_message(fb_sim_world *world, uint32_t from, uint32_t to, bool carrier,
-                               fb_span bytes)
+fb_sim_wanted fb_sim_player_wanted(fb_sim_world *world, uint32_t from, uint32_t to, bool carrier,
+                                   fb_span bytes)
 {
     fb_sim_player *player = world->player;
-    if (!player->addressed) return 0;
+    fb_sim_wanted wanted = {0};
+    if (!player->addressed) return wanted;
     uint32_t counts[FB_SIM_MESSAGE_KINDS] = {0};
     bool known = false;
-    uint32_t found = 0;
     for (uint32_t i = player->line; i < player->line_end; i++) {
         const fb_sim_line *line = &player->schedule->lines[i];
         if (line->kind != FB_SIM_LINE_MESSAGE || line->a != from || line->b != to) continue;
@@ -250,12 +251,12 @@ uint32_t fb_sim_player_message(fb_sim_world *world, uint32_t from, uint32_t to, 
         uint32_t before = state->seen;
         state->seen += counts[line->what];
         if (line->act == FB_SIM_MESSAGE_DUP && !carrier) continue; /* nothing repeats on a stream */
-        if (found == 0 && before < line->nth && line->nth <= state->seen) {
+        if (wanted.acts == 0 && before < line->nth && line->nth <= state->seen) {
             state->fired++;
-            found = i + 1;
+            wanted = (fb_sim_wanted){1u << line->act, line->span_ns};
         }
     }
-    return found;
+    return wanted;
 }
 
 bool fb_sim_player_crashes(fb_sim_world *world, uint32_t node, uint32_t effect_kind,

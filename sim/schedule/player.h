@@ -6,6 +6,7 @@
 
 #include "protocol/base/alloc.h"
 #include "protocol/core/effect.h"
+#include "sim/schedule/message.h"
 
 typedef struct fb_sim_world fb_sim_world;
 struct fb_sim_plan;
@@ -49,10 +50,19 @@ void fb_sim_player_work_start(fb_sim_world *world);
 void fb_sim_player_work_later(fb_sim_world *world, uint32_t node, uint32_t client);
 void fb_sim_player_work(fb_sim_world *world, uint32_t node, uint32_t client, uint32_t stamp);
 
-/* What is to happen to a send on a stream or a frame of a carrier: 0 nothing, else 1 + the line's
- * place. At most one line acts on a send. */
-uint32_t fb_sim_player_message(fb_sim_world *world, uint32_t from, uint32_t to, bool carrier,
-                               fb_span bytes);
+/* What is to happen to a send on a stream or a frame of a carrier. At most one line acts on it. */
+typedef struct fb_sim_wanted {
+    uint32_t acts; /* bit set of fb_sim_message_act */
+    uint64_t delay_ns;
+} fb_sim_wanted;
+
+fb_sim_wanted fb_sim_player_wanted(fb_sim_world *world, uint32_t from, uint32_t to, bool carrier,
+                                   fb_span bytes);
+
+static inline bool fb_sim_wants(const fb_sim_wanted *what, fb_sim_message_act act)
+{
+    return (what->acts >> act & 1) != 0;
+}
 /* True when the node's process ends at this effect, which is then not carried out; restart_ns is
  * set. */
 bool fb_sim_player_crashes(fb_sim_world *world, uint32_t node, uint32_t effect_kind,

@@ -7,9 +7,6 @@
 #include "sim/flags.h"
 #include "sim/main_sim.h"
 
-const char *const fb_sim_message_act_names[FB_SIM_MESSAGE_ACTS] = {"drop", "dup", "delay",
-                                                                   "corrupt", "cut"};
-
 #define SETTING(text, member, time, low, high)                                                     \
     {                                                                                              \
         text, (uint32_t)offsetof(fb_sim_config, member), sizeof(((fb_sim_config *)0)->member),     \

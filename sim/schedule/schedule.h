@@ -35,18 +35,6 @@ typedef enum fb_sim_line_kind {
     FB_SIM_LINE_CRASH,
 } fb_sim_line_kind;
 
-/* What is done to one message. */
-typedef enum fb_sim_message_act {
-    FB_SIM_MESSAGE_DROP, /* a stream breaks instead: nothing else is lost on one */
-    FB_SIM_MESSAGE_DUP,  /* on a carrier */
-    FB_SIM_MESSAGE_DELAY,
-    FB_SIM_MESSAGE_CORRUPT, /* one bit */
-    FB_SIM_MESSAGE_CUT,     /* the connection breaks after it */
-    FB_SIM_MESSAGE_ACTS
-} fb_sim_message_act;
-
-extern const char *const fb_sim_message_act_names[FB_SIM_MESSAGE_ACTS];
-
 typedef struct fb_sim_line {
     fb_sim_line_kind kind;
     uint32_t round;    /* place in rounds */

@@ -66,24 +66,40 @@ static void live_add(fb_sim_model *model, uint32_t node, uint32_t index, uint32_
     live->changes[live->count++] = index;
 }
 
+/* Takes away a value and the earlier ones of its life. */
 static void live_remove(fb_sim_model *model, uint32_t node, uint32_t index, uint32_t field)
 {
-    fb_sim_live *live = &model->nodes[node].live[model->changes[index].record][field];
-    for (uint32_t i = 0; i < live->count; i++) {
-        if (live->changes[i] == index) {
-            live->changes[i] = live->changes[--live->count];
-            return;
+    const fb_sim_model_change *c = &model->changes[index];
+    fb_sim_live *live = &model->nodes[node].live[c->record][field];
+    for (uint32_t i = live->count; i-- > 0;) {
+        const fb_sim_model_change *v = &model->changes[live->changes[i]];
+        if (v->incarnation != c->incarnation || v->author != c->author || v->seq > c->seq) continue;
+        live->changes[i] = live->changes[--live->count];
+    }
+}
+
+static bool is_replaced(const fb_sim_model *model, uint32_t node, const fb_sim_model_change *c,
+                        uint32_t field)
+{
+    for (uint32_t e = c->replacers; e != 0; e = model->edges[e].next_of_target) {
+        const fb_sim_edge *edge = &model->edges[e];
+        if (edge->field == field && (model->changes[edge->replacer].applied & bit(node)) != 0) {
+            return true;
         }
     }
+    return false;
 }
 
 bool fb_sim_model_is_live(const fb_sim_model *model, uint32_t node, uint32_t index, uint32_t field)
 {
     const fb_sim_model_change *c = &model->changes[index];
     if ((c->applied & bit(node)) == 0 || (c->sets >> field & 1) == 0) return false;
-    for (uint32_t e = c->replacers; e != 0; e = model->edges[e].next_of_target) {
-        const fb_sim_edge *edge = &model->edges[e];
-        if (edge->field == field && (model->changes[edge->replacer].applied & bit(node)) != 0) {
+    if (is_replaced(model, node, c, field)) return false;
+    /* Within one life a later change of a field replaces its earlier ones, listed or not: so does
+     * the list of whoever saw the later one, on nodes that never got it. */
+    for (uint32_t i = c->later[field]; i != 0; i = model->changes[i].later[field]) {
+        const fb_sim_model_change *later = &model->changes[i];
+        if ((later->applied & bit(node)) != 0 || is_replaced(model, node, later, field)) {
             return false;
         }
     }
@@ -121,19 +137,27 @@ static void undo(fb_sim_model *model, uint32_t node, uint32_t index)
 {
     fb_sim_model_change *c = &model->changes[index];
     if ((c->applied & bit(node)) == 0) return;
-    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) live_remove(model, node, index, f);
+    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+        fb_sim_live *live = &model->nodes[node].live[c->record][f];
+        for (uint32_t i = live->count; i-- > 0;) {
+            if (live->changes[i] == index) live->changes[i] = live->changes[--live->count];
+        }
+    }
     c->applied &= (uint16_t)~bit(node);
     for (uint32_t e = c->targets; e != 0; e = model->edges[e].next_of_replacer) {
         const fb_sim_edge *edge = &model->edges[e];
         live_remove(model, node, edge->target, edge->field);
-        if (fb_sim_model_is_live(model, node, edge->target, edge->field)) {
-            live_add(model, node, edge->target, edge->field);
+        for (uint32_t i = edge->target; i != 0; i = model->changes[i].earlier[edge->field]) {
+            if (fb_sim_model_is_live(model, node, i, edge->field)) {
+                live_add(model, node, i, edge->field);
+            }
+            if ((model->changes[i].applied & bit(node)) != 0) break;
         }
     }
 }
 
-static void edge_add(fb_sim_model *model, uint32_t index, uint32_t target, uint32_t field,
-                     bool maybe)
+static void replace(fb_sim_model *model, uint32_t index, uint32_t target, uint32_t field,
+                    bool maybe)
 {
     if (model->edge_count == FB_SIM_MODEL_EDGES) {
         model->blind = true;
@@ -150,20 +174,6 @@ static void edge_add(fb_sim_model *model, uint32_t index, uint32_t target, uint3
                                     .maybe = maybe};
     c->targets = e;
     t->replacers = e;
-}
-
-/* Within one life a later change of a field replaces its earlier ones, listed or not: so does the
- * list of whoever saw it, on nodes that never got it. Where all have it they are gone already. */
-static void replace(const fb_sim_world *world, fb_sim_model *model, uint32_t index, uint32_t target,
-                    uint32_t field, bool maybe)
-{
-    uint16_t everybody = (uint16_t)((1u << world->config.nodes) - 1);
-    edge_add(model, index, target, field, maybe);
-    while (model->changes[target].applied != everybody) {
-        target = model->changes[target].earlier[field];
-        if (target == 0) return;
-        edge_add(model, index, target, field, maybe);
-    }
 }
 
 static void wait_for_store(fb_sim_model *model, uint32_t node, uint32_t index, uint64_t w)
@@ -218,15 +228,20 @@ void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t nod
             c->touches &= (uint8_t) ~(1u << f); /* nothing to take away: it says nothing of it */
             continue;
         }
+        bool says = (c->sets >> f & 1) != 0;
         for (uint32_t i = 0; i < live->count; i++) {
             uint32_t target = live->changes[i];
-            replace(world, model, index, target, f, fb_sim_model_is_covered(model, node, target));
+            bool maybe = fb_sim_model_is_covered(model, node, target);
+            replace(model, index, target, f, maybe);
+            says = says || !maybe;
         }
-        /* A later change of one life replaces its earlier ones, whether it holds them or not. */
+        /* A later change of one life replaces its earlier ones, whether it holds them or not; but
+         * where all that it takes away was gone already, it need say nothing of the field. */
         uint32_t last = n->last[record][f];
         if (last != 0 && model->changes[last - 1].incarnation == c->incarnation) {
-            replace(world, model, index, last - 1, f, false);
+            replace(model, index, last - 1, f, !says);
             c->earlier[f] = last - 1;
+            model->changes[last - 1].later[f] = index;
         }
         n->last[record][f] = index + 1;
     }
@@ -332,6 +347,7 @@ void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
         c.targets = c.replacers = 0;
         c.backup = 0;
         memset(c.earlier, 0, sizeof c.earlier);
+        memset(c.later, 0, sizeof c.later);
         model->changes[kept] = c;
         bucket_add(model, kept);
         kept++;

@@ -50,6 +50,7 @@ typedef struct fb_sim_model_change {
     bool excused;                    /* lost with the only disks that had it */
     uint32_t written_at;             /* steps of the world */
     uint32_t earlier[FB_SIM_FIELDS]; /* change of the same life that touched the field before */
+    uint32_t later[FB_SIM_FIELDS];   /* and after */
     uint32_t applied_at[FB_SIM_MODEL_NODES];
     uint32_t stored_at[FB_SIM_MODEL_NODES];
 } fb_sim_model_change;

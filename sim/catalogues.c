@@ -29,69 +29,148 @@ static void closing(uint64_t count)
            (unsigned long long)count);
 }
 
-/* Counters over a few runs of the default profile. */
-static int count_over(const char *seeds, uint64_t fired[FB_SIM_FAULTS])
+typedef struct counters {
+    uint64_t fired[FB_SIM_FAULTS];
+    uint64_t mattered[FB_SIM_FAULTS]; /* runs that were another one without it */
+    uint64_t seen[64];
+} counters;
+
+typedef struct counting {
+    uint64_t first, last; /* seeds */
+    uint64_t events;
+    bool matter;
+} counting;
+
+static bool run_one(uint64_t seed, uint64_t events, uint64_t without, fb_sim_verdict *verdict)
 {
-    char first[32];
-    const char *dots = strstr(seeds, "..");
-    uint64_t a, b;
-    if (dots == NULL || (size_t)(dots - seeds) >= sizeof first) return FB_SIM_EXIT_USAGE;
-    memcpy(first, seeds, (size_t)(dots - seeds));
-    first[dots - seeds] = 0;
-    if (!fb_sim_parse_number(first, &a) || !fb_sim_parse_number(dots + 2, &b) || b < a) {
-        return FB_SIM_EXIT_USAGE;
-    }
-    for (uint64_t seed = a; seed <= b; seed++) {
-        fb_sim_config config = fb_sim_config_default();
-        char text[32];
-        snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-        fb_sim_parse_seed(text, &config);
-        fb_sim_verdict verdict;
-        if (!fb_sim_run(&config, &verdict)) fb_sim_fail_resource("memory of this machine");
-        for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) fired[i] += verdict.fired[i];
-        if (verdict.result != FB_SIM_PASS) {
-            fb_sim_print_verdict(&config, &verdict);
-            return fb_sim_result_exit(verdict.result);
+    fb_sim_config config = fb_sim_config_default();
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+    fb_sim_parse_seed(text, &config);
+    config.events = events;
+    config.without = without;
+    config.quiet = without != 0;
+    if (!fb_sim_run(&config, verdict)) fb_sim_fail_resource("memory of this machine");
+    if (verdict->result == FB_SIM_PASS || without != 0) return true;
+    fb_sim_print_verdict(&config, verdict);
+    return false;
+}
+
+/* Over a few runs of the default profile. A fault matters when the run without it is another one:
+ * the hash covers each node's digest at each step, and no other draw moves. */
+static int count_over(const counting *what, counters *out)
+{
+    for (uint64_t seed = what->first; seed <= what->last; seed++) {
+        fb_sim_verdict verdict, other;
+        if (!run_one(seed, what->events, 0, &verdict)) return fb_sim_result_exit(verdict.result);
+        for (uint32_t i = 0; i < 64; i++) out->seen[i] += verdict.seen[i];
+        for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
+            out->fired[i] += verdict.fired[i];
+            if (!what->matter || verdict.fired[i] == 0) continue;
+            run_one(seed, what->events, UINT64_C(1) << i, &other);
+            bool same = other.hash.lo == verdict.hash.lo && other.hash.hi == verdict.hash.hi;
+            out->mattered[i] += same ? 0 : 1;
         }
     }
     return 0;
 }
 
+static bool seeds_of(const char *text, counting *out)
+{
+    char first[32];
+    const char *dots = strstr(text, "..");
+    if (dots == NULL || (size_t)(dots - text) >= sizeof first) return false;
+    memcpy(first, text, (size_t)(dots - text));
+    first[dots - text] = 0;
+    return fb_sim_parse_number(first, &out->first) && fb_sim_parse_number(dots + 2, &out->last) &&
+           out->last >= out->first && out->first != 0;
+}
+
+static int usage_of(const char *verb)
+{
+    bool faults = strcmp(verb, "faults") == 0;
+    bool counts = faults || strcmp(verb, "checks") == 0;
+    fprintf(stderr, "usage: faberio sim %s%s%s\n", verb,
+            counts ? " [--seeds A..B [--events N]" : "",
+            !counts  ? ""
+            : faults ? " [--matter]]"
+                     : "]");
+    return FB_SIM_EXIT_USAGE;
+}
+
+/* Columns as wide as their widest word. */
+static int widest(const char *text, int width)
+{
+    int len = (int)strlen(text);
+    return len > width ? len : width;
+}
+
+static void print_faults(const counting *what, const counters *c)
+{
+    int names = 0, parameters = 0;
+    for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
+        names = widest(fb_sim_fault_rows[i].name, names);
+        parameters = widest(fb_sim_fault_rows[i].parameters, parameters);
+    }
+    if (what->first != 0) {
+        printf("%10s  %s%-*s  %-*s  %s\n", "fired", what->matter ? "mattered  " : "", names,
+               "fault", parameters, "parameters", "what happens");
+    }
+    for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
+        const fb_sim_fault_row *row = &fb_sim_fault_rows[i];
+        if (what->first != 0) printf("%10llu  ", (unsigned long long)c->fired[i]);
+        if (what->matter) printf("%8llu  ", (unsigned long long)c->mattered[i]);
+        printf("%-*s  %-*s  on in %2u of 16 rounds: %s\n", names, row->name, parameters,
+               row->parameters, (unsigned)row->share_of_16, row->text);
+    }
+    closing(FB_SIM_FAULTS);
+}
+
+static void print_checks(const counting *what, const counters *c)
+{
+    int ids = 0, musts = 0, costs = 0;
+    uint64_t count = 0;
+    for (; fb_sim_check_list[count] != NULL; count++) {
+        ids = widest(fb_sim_check_list[count]->id, ids);
+        musts = widest(fb_sim_check_list[count]->musts, musts);
+        costs = widest(fb_sim_check_list[count]->cost, costs);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const fb_sim_check *check = fb_sim_check_list[i];
+        if (what->first != 0) printf("%12llu  ", (unsigned long long)c->seen[i]);
+        printf("%-*s  %-*s  %-*s  %s\n", ids, check->id, musts, check->musts, costs, check->cost,
+               check->text);
+    }
+    closing(count);
+}
+
 int fb_sim_catalogue_main(const char *verb, int argc, char **argv)
 {
-    const char *seeds = NULL;
-    if (argc == 4 && strcmp(argv[2], "--seeds") == 0) {
-        seeds = argv[3];
-    } else if (argc != 2) {
-        fprintf(stderr, "usage: faberio sim %s%s\n", verb,
-                strcmp(verb, "faults") == 0 ? " [--seeds A..B]" : "");
-        return FB_SIM_EXIT_USAGE;
+    bool faults = strcmp(verb, "faults") == 0, checks = strcmp(verb, "checks") == 0;
+    counting what = {.events = fb_sim_config_default().events};
+    counters c = {{0}, {0}, {0}};
+    for (int i = 2; i < argc; i++) {
+        bool value = i + 1 < argc;
+        if ((faults || checks) && value && strcmp(argv[i], "--seeds") == 0) {
+            if (!seeds_of(argv[++i], &what)) return usage_of(verb);
+        } else if ((faults || checks) && value && strcmp(argv[i], "--events") == 0) {
+            if (!fb_sim_parse_number(argv[++i], &what.events)) return usage_of(verb);
+        } else if (faults && strcmp(argv[i], "--matter") == 0) {
+            what.matter = true;
+        } else {
+            return usage_of(verb);
+        }
     }
-    if (seeds != NULL && strcmp(verb, "faults") != 0) {
-        fprintf(stderr, "faberio sim %s: only `faults` counts over seeds\n", verb);
-        return FB_SIM_EXIT_USAGE;
+    if (what.first != 0) {
+        int code = count_over(&what, &c);
+        if (code != 0) return code;
+    } else if (what.matter) {
+        return usage_of(verb);
     }
-    if (strcmp(verb, "faults") == 0) {
-        uint64_t fired[FB_SIM_FAULTS] = {0};
-        if (seeds != NULL) {
-            int code = count_over(seeds, fired);
-            if (code == FB_SIM_EXIT_USAGE) fprintf(stderr, "--seeds is A..B\n");
-            if (code != 0) return code;
-        }
-        for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
-            const fb_sim_fault_row *row = &fb_sim_fault_rows[i];
-            if (seeds != NULL) printf("%10llu  ", (unsigned long long)fired[i]);
-            printf("%-18s %-30s on in %2u of 16 rounds: %s\n", row->name, row->parameters,
-                   (unsigned)row->share_of_16, row->text);
-        }
-        closing(FB_SIM_FAULTS);
-    } else if (strcmp(verb, "checks") == 0) {
-        uint64_t count = 0;
-        for (; fb_sim_check_list[count] != NULL; count++) {
-            const fb_sim_check *check = fb_sim_check_list[count];
-            printf("%-24s %-34s %-26s %s\n", check->id, check->musts, check->cost, check->text);
-        }
-        closing(count);
+    if (faults) {
+        print_faults(&what, &c);
+    } else if (checks) {
+        print_checks(&what, &c);
     } else if (strcmp(verb, "mutants") == 0) {
         for (int i = 1; i < fb_sim_mutant_count; i++) {
             const fb_sim_mutant_row *row = &fb_sim_mutant_rows[i];

@@ -49,6 +49,7 @@ void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *eve
     if (!world->config.checks || event->kind >= 64) return;
     for (uint64_t bits = world->checks->by_event[event->kind]; bits != 0; bits &= bits - 1) {
         uint32_t i = fb_word_lowest(bits);
+        world->checks->seen[i]++;
         fb_sim_check_list[i]->event(world, world->checks->states[i], node, event);
     }
 }
@@ -71,6 +72,7 @@ void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fac
         if (!world->config.checks) return;                                                         \
         for (uint64_t bits = world->checks->with_##member; bits != 0; bits &= bits - 1) {          \
             uint32_t i = fb_word_lowest(bits);                                                     \
+            world->checks->seen[i]++;                                                              \
             fb_sim_check_list[i]->member(world, world->checks->states[i], __VA_ARGS__);            \
         }                                                                                          \
     } while (0)
@@ -115,6 +117,19 @@ void fb_sim_checks_round(fb_sim_world *world)
             world->checks->seen[i]++;
             check->round(world, world->checks->states[i]);
         }
+    }
+}
+
+void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[64])
+{
+    const struct fb_sim_checks *checks = world->checks;
+    for (uint32_t i = 0; i < checks->count; i++) {
+        const fb_sim_check *check = fb_sim_check_list[i];
+        /* Those without code are the driver's and the director's own. */
+        bool own = check->fact == NULL && check->event == NULL && check->reply == NULL &&
+                   check->round == NULL;
+        bool rare = own && (strcmp(check->cost, "round") == 0 || strcmp(check->cost, "once") == 0);
+        seen[i] = rare ? world->director->round + 1 : own ? world->steps : checks->seen[i];
     }
 }
 

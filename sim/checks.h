@@ -63,6 +63,9 @@ void fb_sim_backed_up(fb_sim_world *world, uint32_t node);
 void fb_sim_rolled_back(fb_sim_world *world, uint32_t node);
 void fb_sim_forgot(fb_sim_world *world, uint32_t node);
 
+/* How often each check had something to look at, by place in the list. */
+void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[64]);
+
 /* A check's own state, for others that build on what it knows. */
 void *fb_sim_check_state(fb_sim_world *world, const fb_sim_check *check);
 

@@ -39,6 +39,16 @@ typedef struct fb_sim_disk {
     uint64_t writes;
 } fb_sim_disk;
 
+/* What the weather does to ticks; all 0: they come when they are due. */
+typedef struct fb_sim_ticks {
+    uint32_t early_of_16; /* after so much of the wait */
+    uint64_t late_mean_ns;
+    uint32_t burst; /* so many more */
+    uint64_t starved_until_ns;
+    uint64_t grid_ns;
+    uint64_t drawn; /* occurrences */
+} fb_sim_ticks;
+
 typedef struct fb_sim_node {
     fb_node *core;
     uint8_t *memory; /* of the instance */
@@ -56,7 +66,8 @@ typedef struct fb_sim_node {
     uint64_t last_mono_ns;
     uint64_t deadline_ns; /* what tick_at_ns was computed from */
     uint64_t tick_at_ns;  /* when it wants its next tick; FB_NEVER: not at all */
-    uint64_t crash_in;    /* effects until the process ends; FB_SIM_NO_CRASH */
+    fb_sim_ticks ticks;
+    uint64_t crash_in; /* effects until the process ends; FB_SIM_NO_CRASH */
     uint64_t paused_until_ns;
     uint64_t steps;
     uint64_t seen_before;   /* its last step from far */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "sim/checks.h"
 #include "sim/director.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
@@ -73,6 +74,7 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
     out->sim_ns = world->now_ns;
     out->hash = fb_sim_trace_hash(&world->trace);
     memcpy(out->fired, world->fired, sizeof out->fired);
+    fb_sim_checks_seen(world, out->seen);
     if (out->result != FB_SIM_PASS && !config->quiet) {
         fprintf(stderr, "FAIL %s %s at event %llu, t=%llu.%03llu s, round %llu: %s\n",
                 fb_sim_result_name(out->result), out->check, (unsigned long long)out->events,

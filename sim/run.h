@@ -15,6 +15,7 @@ typedef struct fb_sim_verdict {
     uint64_t sim_ns;
     fb_hash128 hash;
     uint64_t fired[FB_SIM_FAULTS];
+    uint64_t seen[64]; /* by place in the list of checks: how often one had something to look at */
     /* Of a schedule that was played: lines that did not do what they say, the first of them. */
     uint32_t unreached;
     uint32_t unreached_first;

@@ -40,6 +40,7 @@ enum fb_sim_stream {
     FB_SIM_STREAM_VALUE = 1071,     /* entity: node, occurrence: operation */
     FB_SIM_STREAM_BYZANTINE = 1080, /* entity: node, occurrence: act */
     FB_SIM_STREAM_HEAL = 1090,      /* entity: round */
+    FB_SIM_STREAM_TICK = 1091,      /* entity: node, occurrence: tick */
     FB_SIM_STREAM_SHRINK = 1100,    /* entity: line, occurrence: try; of the shrinker, in no run */
 };
 

@@ -167,6 +167,21 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
     case FB_SIM_FAULT_GARBAGE:
         w->p = roll_scale(d, 50 * MS, 2000 * MS);
         break;
+    case FB_SIM_FAULT_TIMER_EARLY:
+        w->p = roll(d, 1, 8);
+        break;
+    case FB_SIM_FAULT_TIMER_LATE:
+        w->p = roll_scale(d, 1 * MS, 1000 * MS);
+        break;
+    case FB_SIM_FAULT_TIMER_BURST:
+        w->p = roll_scale(d, 1, 32);
+        break;
+    case FB_SIM_FAULT_TIMER_STARVE:
+        w->end_ns = fb_min_u64(w->end_ns, w->start_ns + roll_scale(d, 100 * MS, 10 * SECOND));
+        break;
+    case FB_SIM_FAULT_TIMER_COALESCE:
+        w->p = roll_scale(d, 2 * MS, 1000 * MS);
+        break;
     default:
         break;
     }
@@ -215,6 +230,7 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
         if (world->config.only != 0) {
             weather->on[fault] = (world->config.only >> fault & 1) != 0;
         }
+        if ((world->config.without >> fault & 1) != 0) weather->on[fault] = false;
         if (is_byzantine(fault) && !fb_sim_byzantine_possible(world)) weather->on[fault] = false;
         if (!weather->on[fault]) continue;
         dice d = {world->seed, fault, round << 20};
@@ -435,6 +451,34 @@ static void disks_renew(fb_sim_world *world)
     }
 }
 
+/* Ticks, too; those that wait are set anew. */
+static void ticks_renew(fb_sim_world *world)
+{
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        fb_sim_ticks *ticks = &world->nodes[i].ticks;
+        *ticks = (fb_sim_ticks){.drawn = ticks->drawn};
+    }
+    const fb_sim_weather *weather = world->weather;
+    for (uint32_t i = 0; i < weather->count; i++) {
+        const fb_sim_window *w = &weather->windows[i];
+        if (!w->active) continue;
+        fb_sim_ticks *ticks = &world->nodes[w->a].ticks;
+        if (w->fault == FB_SIM_FAULT_TIMER_EARLY) ticks->early_of_16 = (uint32_t)w->p;
+        if (w->fault == FB_SIM_FAULT_TIMER_LATE) ticks->late_mean_ns = w->p;
+        if (w->fault == FB_SIM_FAULT_TIMER_BURST) ticks->burst = (uint32_t)w->p;
+        if (w->fault == FB_SIM_FAULT_TIMER_STARVE) {
+            ticks->starved_until_ns = fb_max_u64(ticks->starved_until_ns, w->end_ns);
+        }
+        if (w->fault == FB_SIM_FAULT_TIMER_COALESCE) ticks->grid_ns = w->p;
+    }
+    for (uint32_t i = 0; i < world->config.nodes; i++) fb_sim_tick_again(world, i);
+}
+
+static bool about_ticks(uint32_t fault)
+{
+    return fault >= FB_SIM_FAULT_TIMER_EARLY && fault <= FB_SIM_FAULT_TIMER_COALESCE;
+}
+
 /* Clocks. */
 
 static int64_t true_wall(const fb_sim_world *world)
@@ -634,6 +678,7 @@ void fb_sim_at_weather(fb_sim_world *world, uint32_t ref, bool begins)
         paths_renew(world);
     }
     disks_renew(world);
+    if (about_ticks(w->fault)) ticks_renew(world);
     if (about_clocks(w->fault)) {
         if (begins) {
             clock_begin(world, w);
@@ -673,6 +718,7 @@ void fb_sim_weather_clear(fb_sim_world *world)
         if (world->config.faults) clock_mend(world, i);
     }
     disks_renew(world);
+    ticks_renew(world);
     paths_renew(world);
 }
 

@@ -95,12 +95,19 @@ fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
     fb_sim_world *world = calloc(1, sizeof *world);
     if (world == NULL) return NULL;
     world->config = *config;
+    /* Nothing is folded yet, so a long run with writes in it fills its stores. */
+    for (uint64_t steps = UINT64_C(1) << 20; config->faults && steps < config->events; steps *= 2) {
+        if (world->config.store_items >= 1u << 21) break;
+        world->config.store_items *= 2;
+        world->config.blob_buckets *= 2;
+        if (world->config.blob_bytes < UINT64_C(4) << 30) world->config.blob_bytes *= 2;
+    }
     world->seed = config->seed;
     fb_arena measure = {NULL, 0, 0};
     layout(world, &measure);
     /* Blobs and the scratch are large and mostly never touched: the system gives such memory when
      * it is first written. */
-    world->blob_memory = malloc(config->blob_bytes);
+    world->blob_memory = malloc(world->config.blob_bytes);
     world->scratch = malloc(SCRATCH_BYTES);
     world->memory = calloc(1, measure.used);
     if (world->blob_memory == NULL || world->scratch == NULL || world->memory == NULL) {
@@ -236,6 +243,31 @@ void fb_sim_tick_set(fb_sim_world *world, uint32_t index, uint64_t at_ns)
     }
 }
 
+/* When the weather lets a tick come that is due then. */
+static uint64_t tick_weather(fb_sim_world *world, uint32_t index, uint64_t at)
+{
+    fb_sim_ticks *ticks = &world->nodes[index].ticks;
+    /* The last millisecond is nobody's to shorten, or a wait would never end. */
+    if (ticks->early_of_16 != 0 && at > world->now_ns + 1000000) {
+        at = world->now_ns + (at - world->now_ns) / 16 * ticks->early_of_16;
+        world->fired[FB_SIM_FAULT_TIMER_EARLY]++;
+    }
+    if (ticks->late_mean_ns != 0) {
+        uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_TICK, index, ticks->drawn++);
+        at += fb_sim_exponential(bits, ticks->late_mean_ns);
+        world->fired[FB_SIM_FAULT_TIMER_LATE]++;
+    }
+    if (at < ticks->starved_until_ns) {
+        at = ticks->starved_until_ns;
+        world->fired[FB_SIM_FAULT_TIMER_STARVE]++;
+    }
+    if (ticks->grid_ns != 0 && at % ticks->grid_ns != 0) {
+        at += ticks->grid_ns - at % ticks->grid_ns;
+        world->fired[FB_SIM_FAULT_TIMER_COALESCE]++;
+    }
+    return at;
+}
+
 static void tick_schedule(fb_sim_world *world, uint32_t index)
 {
     fb_sim_node *node = &world->nodes[index];
@@ -248,6 +280,7 @@ static void tick_schedule(fb_sim_world *world, uint32_t index)
     } else if (deadline != FB_NEVER) {
         at = fb_sim_clock_when(&node->clock, world->now_ns, deadline);
     }
+    if (at != FB_NEVER) at = tick_weather(world, index, at);
     if (at == node->tick_at_ns) return;
     fb_sim_tick_set(world, index, at);
     if (world->record != NULL) fb_sim_record_tick_set(world, index);
@@ -449,16 +482,30 @@ static void tick(fb_sim_world *world, uint32_t index)
     /* The clock may have been changed since: then it is not time yet. */
     node->tick_at_ns = FB_NEVER;
     node->deadline_ns = 0;
-    if (fb_node_deadline(node->core) > fb_sim_clock_mono(&node->clock, world->now_ns)) {
+    if (node->ticks.early_of_16 == 0 &&
+        fb_node_deadline(node->core) > fb_sim_clock_mono(&node->clock, world->now_ns)) {
         tick_schedule(world, index);
         if (node->tick_at_ns == FB_NEVER) fb_sim_tick_set(world, index, FB_NEVER);
         return;
     }
-    world->ticks++;
-    fb_sim_step(world, index, (fb_event){.kind = FB_EV_TICK});
+    uint32_t boots = node->boots;
+    for (uint32_t more = node->ticks.burst;; more--) {
+        world->ticks++;
+        fb_sim_step(world, index, (fb_event){.kind = FB_EV_TICK});
+        if (more == 0 || node->core == NULL || node->boots != boots || world->stop) break;
+        world->fired[FB_SIM_FAULT_TIMER_BURST]++;
+    }
     if (node->core != NULL && node->tick_at_ns == FB_NEVER) {
         fb_sim_tick_set(world, index, FB_NEVER);
     }
+}
+
+void fb_sim_tick_again(fb_sim_world *world, uint32_t index)
+{
+    fb_sim_node *node = &world->nodes[index];
+    if (node->core == NULL || node->needs_start) return;
+    node->deadline_ns = 0;
+    tick_schedule(world, index);
 }
 
 /* (time, node, kind): a tick is the last kind of its node. */

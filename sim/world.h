@@ -79,8 +79,9 @@ struct fb_sim_config {
     bool viewed;    /* a record (view/record.h) is attached before the start */
     uint8_t poison; /* fills memory that nobody may read before it is written; 0: not filled */
     bool verbose;
-    bool quiet;    /* nothing on standard error */
-    uint64_t only; /* faults that are on in every round, as a bit set; 0: the swarm draws */
+    bool quiet;       /* nothing on standard error */
+    uint64_t without; /* faults that are off in every round, as a bit set */
+    uint64_t only;    /* faults that are on in every round, as a bit set; 0: the swarm draws */
     uint32_t carriers_of_16;            /* share of pairs that an external carrier joins */
     const struct fb_sim_plan *schedule; /* is played instead of what the swarm draws; or NULL */
     struct fb_sim_plan *record;         /* takes what happens, to be played again; or NULL */
@@ -182,6 +183,9 @@ uint64_t fb_sim_request(fb_sim_world *world, uint32_t node, fb_verb verb, uint64
 
 /* The node's next tick: FB_NEVER for none. */
 void fb_sim_tick_set(fb_sim_world *world, uint32_t node, uint64_t at_ns);
+
+/* The weather of ticks changed: the next one of this node is set anew. */
+void fb_sim_tick_again(fb_sim_world *world, uint32_t node);
 
 void fb_sim_schedule(fb_sim_world *world, uint64_t at_ns, uint32_t node, fb_sim_kind kind,
                      uint32_t ref, uint32_t stamp);

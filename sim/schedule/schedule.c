@@ -135,6 +135,13 @@ static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
     [FB_SIM_FAULT_OVERSIZE] = {EACH},
     [FB_SIM_FAULT_FLOOD] = {EACH},
     [FB_SIM_FAULT_GARBAGE] = {EACH},
+    [FB_SIM_FAULT_TIMER_EARLY] = {FB_SIM_WHO_NODE, NULL, FB_SIM_SHAPE_OF_16, NULL,
+                                  FB_SIM_SHAPE_NONE, 16},
+    [FB_SIM_FAULT_TIMER_LATE] = {MEAN(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_TIMER_BURST] = {FB_SIM_WHO_NODE, "more", FB_SIM_SHAPE_NUMBER, NULL,
+                                  FB_SIM_SHAPE_NONE, 32},
+    [FB_SIM_FAULT_TIMER_STARVE] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_TIMER_COALESCE] = {EACH},
 };
 
 const fb_sim_shape *fb_sim_shape_of(uint32_t fault)

@@ -32,6 +32,7 @@ static const toy_case cases[] = {
     {"replies early", FB_TOY_REPLIES_EARLY, 0},
     {"numbers by the clock", FB_TOY_FORGETS_COUNTER, FAULT(CLOCK_STEP)},
     {"never restarts", FB_TOY_NEVER_RESTARTS, FAULT(WRITE_FAIL)},
+    {"counts ticks", FB_TOY_COUNTS_TICKS, FAULT(TIMER_BURST)},
 };
 
 static const uint64_t faults[] = {
@@ -58,6 +59,11 @@ static const uint64_t faults[] = {
     FAULT(RING),
     FAULT(BRIDGE),
     FAULT(NONTRANSITIVE),
+    FAULT(TIMER_EARLY),
+    FAULT(TIMER_LATE),
+    FAULT(TIMER_BURST),
+    FAULT(TIMER_STARVE),
+    FAULT(TIMER_COALESCE),
 };
 
 /* How many of the first seeds fail; with `enough`, no more are tried after so many failures. */

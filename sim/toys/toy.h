@@ -14,6 +14,7 @@ typedef enum fb_toy_defect {
     FB_TOY_FORGETS_COUNTER, /* numbers changes by the wall clock */
     FB_TOY_NEVER_RESTARTS,  /* ignores a failed write set */
     FB_TOY_READS_UNWRITTEN, /* sends a byte that nobody wrote */
+    FB_TOY_COUNTS_TICKS,    /* takes the number of its ticks for the time that passed */
     FB_TOY_DEFECTS
 } fb_toy_defect;
 

@@ -20,12 +20,13 @@
 
 fb_toy_defect fb_toy_defect_now;
 
-#define LINKS     32u
-#define PEERS     16u
-#define RECORDS   32u
-#define MESSAGE   68u /* u16 length of the rest, record, counter, node, incarnation, seq, sum */
-#define PERIOD_NS UINT64_C(2000000000)
-#define SILENT_NS UINT64_C(9000000000)
+#define LINKS      32u
+#define PEERS      16u
+#define RECORDS    32u
+#define MESSAGE    68u /* u16 length of the rest, record, counter, node, incarnation, seq, sum */
+#define PERIOD_NS  UINT64_C(2000000000)
+#define SILENT_NS  UINT64_C(9000000000)
+#define TICKS_MOST 24u
 
 static const fb_id space = {{1, 0x9f, 0, 0, 0, 1, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 1}};
 static const fb_id area = {{1, 0x9f, 0, 0, 0, 2, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 2}};
@@ -70,6 +71,7 @@ struct fb_node {
     uint64_t incarnation, seq, w, w_done, mono_ns, next_ns, numbers;
     int64_t wall_us;
     bool in_flight;
+    uint32_t ticks;  /* since something was heard; 0: nothing was heard yet */
     uint32_t dirty;  /* registers that no write set has yet, as a bit set */
     uint32_t flight; /* those in the write set that is not durable */
     uint32_t peers_stored;
@@ -311,6 +313,7 @@ static bool hear(fb_node *node, toy_link *link, const uint8_t *message)
     entry e = entry_read(&r);
     uint64_t sum = fb_read_u64(&r);
     link->heard_ns = node->mono_ns;
+    if (node->ticks <= TICKS_MOST) node->ticks = 1;
     if (fb_toy_defect_now != FB_TOY_NO_CHECKSUM &&
         (len != MESSAGE - 2 || sum != fb_xxh64(message, MESSAGE - 8, 0))) {
         return false;
@@ -516,6 +519,9 @@ static void written(fb_node *node, const fb_event *ev)
 
 static void tick(fb_node *node)
 {
+    if (fb_toy_defect_now == FB_TOY_COUNTS_TICKS && node->ticks > 0 && ++node->ticks > TICKS_MOST) {
+        return; /* nobody has spoken for a long time, it thinks, and goes to sleep */
+    }
     if (!node->running || node->mono_ns < node->next_ns) return;
     node->next_ns = node->mono_ns + PERIOD_NS;
     for (uint32_t i = 0; i < LINKS; i++) {

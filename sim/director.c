@@ -6,6 +6,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "sim/checks.h"
+#include "sim/oracle.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
@@ -164,8 +165,10 @@ static uint64_t areas_sum(fb_span answer)
         size_t start = r.at;
         fb_read_bytes(&r, 16 + 1);
         fb_read_span16(&r);
+        size_t end = r.at;
         fb_read_bytes(&r, 16);
-        uint64_t area = fb_xxh64(answer.p + start, r.failed ? 0 : r.at - start, 0);
+        end = ORACLE(VECTORS_ALONE, r.at, end);
+        uint64_t area = fb_xxh64(answer.p + start, r.failed ? 0 : end - start, 0);
         uint32_t entries = fb_read_u32(&r);
         for (uint32_t k = 0; k < entries && !r.failed; k++) {
             fb_span entry = fb_read_bytes(&r, 16 + 8 + 8 + 8);

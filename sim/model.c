@@ -3,6 +3,7 @@
 
 #include "protocol/base/hash.h"
 #include "sim/checkers/list.h"
+#include "sim/oracle.h"
 #include "sim/world.h"
 
 #define BUCKETS 65536u
@@ -129,7 +130,9 @@ static void apply(const fb_sim_world *world, fb_sim_model *model, uint32_t node,
         live_remove(model, node, model->edges[e].target, model->edges[e].field);
     }
     for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
-        if (fb_sim_model_is_live(model, node, index, f)) live_add(model, node, index, f);
+        if (!fb_sim_model_is_live(model, node, index, f)) continue;
+        if (ORACLE(CONCURRENT_LOSES, false, true)) model->nodes[node].live[c->record][f].count = 0;
+        live_add(model, node, index, f);
     }
 }
 
@@ -280,6 +283,7 @@ void fb_sim_model_over(fb_sim_world *world, fb_sim_model *model, uint32_t node)
     (void)world;
     if (model->blind) return;
     fb_sim_model_node *n = &model->nodes[node];
+    if (ORACLE(CRASH_KEEPS_ALL, false, true)) n->count = 0;
     while (n->count != 0) {
         n->count--;
         undo(model, node, n->waiting[(n->first + n->count) % FB_SIM_MODEL_WAITING]);

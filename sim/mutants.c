@@ -3,8 +3,11 @@
 
 #include <string.h>
 
+#include "sim/oracle.h"
+
 #ifdef FB_PLANTED_BUGS
 int fb_planted_bug;
+int fb_oracle_bug;
 #endif
 
 const int fb_sim_mutant_count = FB_MUTANTS;
@@ -20,6 +23,21 @@ int fb_sim_mutant_of(const char *name)
 {
     for (int i = 1; i < FB_MUTANTS; i++) {
         if (strcmp(fb_sim_mutant_rows[i].name, name) == 0) return i;
+    }
+    return 0;
+}
+
+static const char *const oracle_names[] = {
+    "none",
+#define X(id, name, place, text, bug) name,
+#include "sim/oracle_mutants.def"
+#undef X
+};
+
+int fb_sim_oracle_of(const char *name)
+{
+    for (int i = 1; i < FB_ORACLES; i++) {
+        if (strcmp(oracle_names[i], name) == 0) return i;
     }
     return 0;
 }

@@ -4,10 +4,12 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "sim/flags.h"
 #include "sim/mutants.h"
+#include "sim/oracle.h"
 
 const char fb_sim_command[] = "./dev sim";
 
@@ -19,20 +21,29 @@ void fb_sim_config_adapt(fb_sim_config *config)
 /* Another program of the same folder has the planted bugs in it. */
 int fb_sim_mutant_switch(int argc, char **argv, const char *mutant)
 {
+    /* NAME, or NAME+ORACLE with a mistake in a check beside it; then NAME may be none. */
+    char name[64];
+    const char *plus = strchr(mutant, '+');
+    size_t len = plus == NULL ? strlen(mutant) : (size_t)(plus - mutant);
+    if (len < sizeof name) memcpy(name, mutant, len);
+    name[len < sizeof name ? len : 0] = 0;
+    int bug = fb_sim_mutant_of(name);
+    int oracle = plus == NULL ? 0 : fb_sim_oracle_of(plus + 1);
+    bool none = oracle != 0 && strcmp(name, "none") == 0;
+    if ((bug == 0 && !none) || (plus != NULL && oracle == 0)) {
+        return fb_sim_refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
+    }
 #ifdef FB_PLANTED_BUGS
     (void)argc;
     (void)argv;
-    fb_planted_bug = fb_sim_mutant_of(mutant);
-    if (fb_planted_bug != 0) return -1;
-    return fb_sim_refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
+    fb_planted_bug = bug;
+    fb_oracle_bug = oracle;
+    return -1;
 #else
-    if (fb_sim_mutant_of(mutant) == 0) {
-        return fb_sim_refuse("no planted bug of this name (see `faberio sim mutants`)", mutant);
-    }
     char path[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 32);
-    if (len <= 0) return fb_sim_refuse("cannot find the program's own folder", NULL);
-    path[len] = 0;
+    ssize_t used = readlink("/proc/self/exe", path, sizeof path - 32);
+    if (used <= 0) return fb_sim_refuse("cannot find the program's own folder", NULL);
+    path[used] = 0;
     char *slash = strrchr(path, '/');
     if (slash == NULL) return fb_sim_refuse("cannot find the program's own folder", NULL);
     strcpy(slash + 1, "faberio-sim-mutants");

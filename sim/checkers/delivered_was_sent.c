@@ -62,6 +62,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     }
     if (given_of(world, s, fx, &m) != NULL) return;
     uint32_t sender = fb_sim_node_of(world, m.peer);
+    if (sender != UINT32_MAX && world->liars[sender] && ORACLE(LIARS_BELIEVED, false, true)) return;
     if (sender != UINT32_MAX && world->liars[sender] &&
         fb_sim_memo_find(&s->of_liars, fb_sim_message_key(m.id, m.peer, m.peer)) != NULL) {
         return;

@@ -33,6 +33,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     node_state *n = &((state *)own)->nodes[node];
+    if (fx->a == FB_FACT_DELIVERED && ORACLE(DELIVERY_UNSEEN, false, true)) return;
     if (fx->a == FB_FACT_DELIVERED) {
         if (n->count == WAITING) {
             n->first = (n->first + 1) % WAITING;
@@ -58,7 +59,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     }
     for (uint32_t i = 0; i < n->count; i++) {
         const delivery *d = &n->waiting[(n->first + i) % WAITING];
-        if (d->link != fx->b || d->number > fx->c) continue;
+        if (d->link != fx->b || d->number > fx->c - ORACLE(ACK_EXCLUSIVE, 0u, 1u)) continue;
         if (d->w != 0 && d->w <= n->durable) continue;
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_durable_before_acked.id,
                         "%s acknowledges number %llu, whose record is in write set %llu; durable "

@@ -54,6 +54,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     }
     const uint64_t *waits = fb_sim_memo_find(&s->waiting, key);
     if (waits == NULL || *waits == 0) return;
+    if (ORACLE(TOLD_WHILE_WAITING, false, *waits == 1)) return;
     fb_sim_change c = fb_sim_change_of(fx);
     uint32_t author = fb_sim_node_of(world, c.node);
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_durable_before_told.id,

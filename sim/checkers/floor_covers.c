@@ -35,7 +35,7 @@ static void look(fb_sim_world *world, const sender *from, uint32_t node, uint32_
         int64_t time_ms = from->times[(from->count - 1 - i) % IDS_MAX];
         if (time_ms < oldest) oldest = time_ms;
     }
-    if (oldest <= from->floor_ms) return;
+    if (oldest <= from->floor_ms || ORACLE(NEWEST_FOR_OLDEST, false, true)) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_floor_covers.id,
                     "%s forgot a message of %s that its floor does not cover", fb_sim_name(node),
                     fb_sim_name(peer));

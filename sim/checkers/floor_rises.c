@@ -74,13 +74,13 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     if (again) known = fb_sim_memo_find(&s->durable, stored);
     if (known != NULL && (int64_t)fx->b < (int64_t)*known) {
         const uint64_t *reset = fb_sim_memo_find(&s->resets, key);
-        if (again && fx->c == 0) {
+        if (again && fx->c == 0 && ORACLE(FLOOR_NOT_EXPECTED, true, false)) {
             fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_floor_rises.id,
                             "%s comes back with a lower floor of a sender than its store had",
                             fb_sim_name(node));
             return;
         }
-        if (reset != NULL && *reset == n->bound) {
+        if (reset != NULL && *reset == n->bound && ORACLE(RESETS_UNCOUNTED, true, false)) {
             fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_floor_rises.id,
                             "%s lowers the floor of a sender twice on one link", fb_sim_name(node));
             return;

@@ -26,7 +26,8 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
                         "%s made an id that is no UUIDv7", fb_sim_name(node));
         return;
     }
-    if (s->known[node] && fb_id_compare(id, s->last[node]) <= 0) {
+    if (s->known[node] && ORACLE(EQUAL_IDS_ONLY, fb_id_compare(id, s->last[node]) <= 0,
+                                 fb_id_equal(id, s->last[node]))) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_ids_ascend.id,
                         "%s made an id that is not above its last one", fb_sim_name(node));
         return;

@@ -6,6 +6,7 @@
 #include "protocol/base/cursor.h"
 #include "sim/checks.h"
 #include "sim/memo.h"
+#include "sim/oracle.h"
 
 extern const fb_sim_check fb_sim_check_delivered_was_sent;
 extern const fb_sim_check fb_sim_check_delivered_once;

@@ -54,7 +54,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     if (*last == 0 || (*last & ~AGAIN) == fx->b || world->network.connections[end / 2].carrier) {
         return;
     }
-    if ((*last & AGAIN) != 0) {
+    if ((*last & AGAIN) != 0 && ORACLE(THIRD_LINK_ALLOWED, true, false)) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_redelivered_once.id,
                         "%s gives a message to a third link", fb_sim_name(node));
     } else if (l->new_ones && ended_before(world, s, *last & ~AGAIN, l->bound_at)) {

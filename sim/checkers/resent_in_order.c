@@ -44,7 +44,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     const uint64_t *known = fb_sim_memo_find(&s->places, key);
     if (repeated || known == NULL || *known == 0) return;
     uint32_t place = (uint32_t)(*known >> 32), from = (uint32_t)*known;
-    if (from == l->from && place < l->place) {
+    if (from == l->from && ORACLE(ORDER_REVERSED, place<l->place, place> l->place)) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_resent_in_order.id,
                         "%s redelivers a message after one that it sent later", fb_sim_name(node));
         return;

@@ -89,7 +89,8 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         return;
     }
     node_state *n = &s->nodes[node];
-    if (n->count < WAITING) n->waiting[n->count++] = (message){key, world->now_ns, peer};
+    if (n->count < ORACLE(NOTHING_WAITS, WAITING, 0u))
+        n->waiting[n->count++] = (message){key, world->now_ns, peer};
 }
 
 static void over(fb_sim_world *world, void *own, uint32_t node)

@@ -44,7 +44,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     const fb_sim_client *client = fb_sim_client_of(world, node, fx->b);
     bool stays = client != NULL && client->request != 0 &&
                  (client->operation == FB_SIM_OP_PUT || client->operation == FB_SIM_OP_CHANGE);
-    fb_sim_memo_put(&s->last, key, stays ? c.stamp : UNKNOWN);
+    fb_sim_memo_put(&s->last, key, ORACLE(STAMPS_UNREAD, stays, false) ? c.stamp : UNKNOWN);
 }
 
 const fb_sim_check fb_sim_check_stamps_ascend = {

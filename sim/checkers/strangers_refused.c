@@ -5,7 +5,8 @@
 static bool is_stranger(fb_sim_world *world, uint32_t node, uint64_t request)
 {
     const fb_sim_client *client = fb_sim_client_of(world, node, request);
-    return client != NULL && client->operation == FB_SIM_OP_STRANGER;
+    return client != NULL &&
+           client->operation == ORACLE(STRANGER_UNKNOWN, FB_SIM_OP_STRANGER, FB_SIM_OPS);
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)

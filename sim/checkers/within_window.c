@@ -13,7 +13,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     int64_t now_ms = wall_us >= 0 ? wall_us / 1000 : -((999 - wall_us) / 1000);
     int64_t at = (int64_t)sent;
     if (at >= now_ms - timing.window_past_us / 1000 &&
-        at <= now_ms + timing.window_future_us / 1000) {
+        at <= ORACLE(FUTURE_UNBOUNDED, now_ms + timing.window_future_us / 1000, at)) {
         return;
     }
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_within_window.id,

@@ -15,7 +15,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     uint64_t *sealed = &((state *)own)->sealed[node];
-    if (fx->b != *sealed + 1) {
+    if (ORACLE(SETS_ASCEND, fx->b != *sealed + 1, fx->b <= *sealed)) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_write_sets_in_order.id,
                         "%s seals write set %llu after %llu", fb_sim_name(node),
                         (unsigned long long)fx->b, (unsigned long long)*sealed);

@@ -28,6 +28,7 @@ const fb_sim_mutant_row fb_sim_mutant_rows[] = {
                                "effects-in-order"},
     [FB_TOY_READS_UNWRITTEN] = {"reads-unwritten", TOY, "sends a byte that nobody wrote",
                                 "`sim diff` with two values of --poison"},
+    [FB_TOY_COUNTS_TICKS] = {"counts-ticks", TOY, "takes its ticks for time", "converges"},
 };
 const int fb_sim_mutant_count = FB_TOY_DEFECTS;
 

@@ -10,6 +10,7 @@
 #include "io/store_fault.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/hash.h"
+#include "protocol/base/hex.h"
 #include "protocol/base/limits.h"
 #include "protocol/store/readset.h"
 #include "protocol/store/writeset.h"
@@ -283,6 +284,29 @@ void fb_lmdb_env_size(fb_lmdb_env *e, uint64_t *used_bytes, uint64_t *entries)
 
 /* Opening. */
 
+/* A store under other keys would take another node's numbers and memberships for its own. */
+static int owner_check(fb_lmdb_env *e, MDB_txn *txn, MDB_dbi meta, char *why, size_t why_len,
+                       fb_error *error)
+{
+    MDB_val key = {5, (void *)(uintptr_t) "owner"}, value;
+    if (fb_id_is_zero(e->owner)) return 0;
+    int rc = mdb_get(txn, meta, &key, &value);
+    if (rc == MDB_NOTFOUND) {
+        value = (MDB_val){sizeof e->owner.b, e->owner.b};
+        return mdb_put(txn, meta, &key, &value, 0);
+    }
+    if (rc != 0) return rc;
+    if (value.mv_size != sizeof e->owner.b) return MDB_INVALID;
+    if (memcmp(value.mv_data, e->owner.b, sizeof e->owner.b) == 0) return 0;
+    char owner[33] = "", self[33] = "";
+    fb_hex_format(value.mv_data, value.mv_size, owner);
+    fb_hex_format(e->owner.b, sizeof e->owner.b, self);
+    *error = FB_ERR_KEY;
+    snprintf(why, why_len, "%s belongs to the node %s, and the keys here are those of %s",
+             e->directory, owner, self);
+    return EINVAL;
+}
+
 static int data_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
 {
     MDB_txn *txn = NULL;
@@ -313,6 +337,7 @@ static int data_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
             rc = EINVAL;
         }
     }
+    if (rc == 0) rc = owner_check(e, txn, meta, why, why_len, error);
     if (rc != 0) {
         mdb_txn_abort(txn);
         return rc;

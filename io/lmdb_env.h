@@ -18,7 +18,8 @@
 #define FB_LMDB_GONE 1000001
 
 typedef struct fb_lmdb_env {
-    const char *directory; /* the owner's */
+    const char *directory; /* the opener's */
+    fb_id owner;           /* zeros: any; else the store is this node's alone */
     size_t map_bytes;      /* wanted by the owner, then what is in force */
     size_t map_bytes_max;
     bool must_exist; /* opening makes no store: there was one, so a missing one is an error */
@@ -30,8 +31,9 @@ typedef struct fb_lmdb_env {
     size_t answer_cap;
 } fb_lmdb_env;
 
-/* directory, map_bytes, map_bytes_max and must_exist are set. *error gets FB_ERR_VERSION_NEWER and
- * `why` a sentence when that is the reason; otherwise the number says it. */
+/* directory, owner, map_bytes, map_bytes_max and must_exist are set. *error gets
+ * FB_ERR_VERSION_NEWER or FB_ERR_KEY and `why` a sentence when that is the reason; otherwise the
+ * number says it. */
 int fb_lmdb_env_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error);
 
 /* Lets go of everything; may be opened again. */

@@ -318,6 +318,7 @@ static fb_status store_open(fb_lmdb *store, char *why, size_t why_len)
 {
     fb_error error = FB_OK;
     store->env.directory = store->directory;
+    store->env.owner = store->options.owner;
     int rc = fb_lmdb_env_open(&store->env, why, why_len, &error);
     if (error != FB_OK) return error;
     if (rc != 0) {

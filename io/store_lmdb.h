@@ -28,6 +28,7 @@ typedef struct fb_lmdb fb_lmdb;
 
 typedef struct fb_lmdb_options {
     const char *directory;      /* made with mode 0700 when missing; its parent must exist */
+    fb_id owner;                /* the node whose store it is: another's is refused; zeros: any */
     size_t map_bytes_min;       /* first size of the map; 0: FB_LMDB_MAP_MIN */
     size_t map_bytes_max;       /* it doubles up to this; 0: FB_LMDB_MAP_MAX */
     void (*notify)(void *user); /* called by the store's thread: there is a completion to take */
@@ -78,6 +79,7 @@ typedef struct fb_lmdb_stats {
  * process; a damaged file is moved into a new directory beside this one, DIRECTORY.damaged-N, and
  * never deleted (DESIGN 7). `why` gets a sentence for people on failure.
  * FB_ERR_STORE_LOCKED: another process has it. FB_ERR_VERSION_NEWER: written by a newer program.
+ * FB_ERR_KEY: another node's.
  * FB_ERR_STORE_DAMAGED: of another version of LMDB, or not to be opened although it was checked.
  * FB_ERR_STORE_FAILED: the system refused. FB_ERR_NO_MEMORY. On failure *out is NULL and nothing
  * stays open. */

@@ -8,6 +8,7 @@
 #include "runtime/home.h"
 
 #define FB_API_BODY_MAX        (1u << 20)
+#define FB_API_BODIES_MAX      ((size_t)16 << 20) /* of all requests that are being read */
 #define FB_API_CONNECTIONS_MAX 128u
 #define FB_API_IDLE_S          60u
 #define FB_API_FEEDS_MAX       96u    /* of a listener: the other places are for those who ask */

@@ -27,6 +27,7 @@ struct fb_api {
     char token[65];
     fb_api_listener listeners[FB_API_LISTENERS];
     fb_exchange *exchanges;
+    size_t body_bytes;
     bool quiesced;
     uint32_t handles;
     uv_timer_t last; /* so that `closed` comes from the loop in every case */

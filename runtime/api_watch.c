@@ -199,14 +199,10 @@ static void watch_in_space(fb_exchange *x)
     }
     const char *since = fb_exchange_header(x, "Last-Event-ID");
     if (since == NULL) since = fb_exchange_query(x, "since");
-    uint64_t cursor = UINT64_MAX;
-    if (since != NULL) {
-        char *end = NULL;
-        cursor = since[0] >= '0' && since[0] <= '9' ? strtoull(since, &end, 10) : 0;
-        if (end == NULL || *end != 0) {
-            fb_exchange_fail(x, FB_ERR_ARGUMENT, "since: a cursor of an earlier event is expected");
-            return;
-        }
+    unsigned long long cursor = UINT64_MAX;
+    if (since != NULL && !fb_text_number(since, UINT64_MAX - 1, &cursor)) {
+        fb_exchange_fail(x, FB_ERR_ARGUMENT, "since: a cursor of an earlier event is expected");
+        return;
     }
     uint8_t room[24];
     fb_writer w = fb_writer_of(room, sizeof room);

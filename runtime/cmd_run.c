@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@
 #ifndef FB_VERSION
 #define FB_VERSION "unknown"
 #endif
+
+#define FILES_WANTED 4096u
 
 typedef struct running_node {
     fb_cli *cli;
@@ -205,6 +208,24 @@ static void advertise(running_node *d)
     if (!wild) snprintf(d->node.advertise, sizeof d->node.advertise, "%s", d->node.listen);
 }
 
+/* Settings that are addresses, as far as can be told without asking the system. */
+static bool addresses_valid(const fb_settings *settings, char *why, size_t why_len)
+{
+    static const fb_setting which[] = {FB_SET_LISTEN, FB_SET_ADVERTISE, FB_SET_API};
+    for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) {
+        const char *text = fb_settings_get(settings, which[i]);
+        fb_address address;
+        bool is_set = text[0] != 0 && !(which[i] == FB_SET_LISTEN && strcmp(text, "none") == 0);
+        bool valid = !is_set || (fb_address_parse(fb_span_text(text), &address) == FB_OK &&
+                                 (address.host[0] != 0 || which[i] == FB_SET_LISTEN));
+        if (valid) continue;
+        snprintf(why, why_len, "%s: HOST:PORT is expected, not %.512s", fb_setting_name(which[i]),
+                 text);
+        return false;
+    }
+    return true;
+}
+
 /* What can change while the node runs: the log's format, and what invites name. */
 static void reload(running_node *d)
 {
@@ -216,6 +237,7 @@ static void reload(running_node *d)
         snprintf(why, sizeof why, "log-format: text or json is expected, not %s", format);
         loaded = false;
     }
+    if (loaded) loaded = addresses_valid(&fresh, why, sizeof why);
     if (!loaded) {
         fb_daemon_log_begin(&d->log, FB_LOG_ERROR, "reload_failed");
         fb_daemon_log_text(&d->log, "detail", fb_span_text(why));
@@ -279,7 +301,7 @@ static bool open_loop(running_node *d, char *why, size_t why_len)
     fb_loop_options options = {
         .uv = &d->uv,
         .node = fb_options_default(),
-        .store = {.directory = store},
+        .store = {.directory = store, .owner = d->keys.node_id},
         .happened = happened,
         .user = d,
     };
@@ -325,6 +347,15 @@ static bool open_all(running_node *d, char *why, size_t why_len)
     return true;
 }
 
+/* The API's connections and the links have places of their own, and all of them need one. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= FILES_WANTED) return;
+    limit.rlim_cur = limit.rlim_max < FILES_WANTED ? limit.rlim_max : FILES_WANTED;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 fb_exit fb_cmd_run(fb_cli *cli)
 {
     char why[FB_HOME_PATH_MAX + 256] = "";
@@ -337,6 +368,10 @@ fb_exit fb_cmd_run(fb_cli *cli)
     if (strcmp(fb_settings_get(&cli->settings, FB_SET_STORE), "local") != 0) {
         return fb_cli_usage(cli, "store: only local is built in this version, not %s",
                             fb_settings_get(&cli->settings, FB_SET_STORE));
+    }
+    char wrong[640];
+    if (!addresses_valid(&cli->settings, wrong, sizeof wrong)) {
+        return fb_cli_usage(cli, "%s", wrong);
     }
     if (fb_cli_option(cli, "record") != NULL) {
         return fb_cli_fail(FB_EXIT_FAILED, "--record is not built in this version");
@@ -353,6 +388,7 @@ fb_exit fb_cmd_run(fb_cli *cli)
     d.node.version = FB_VERSION;
     d.node.started_mono_ns = fb_clock_mono_ns();
     d.node.started_wall_us = fb_clock_wall_us();
+    raise_file_limit();
     uv_loop_init(&d.uv);
     bool opened = open_all(&d, why, sizeof why);
     uv_run(&d.uv, UV_RUN_DEFAULT);

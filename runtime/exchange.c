@@ -298,6 +298,17 @@ static enum MHD_Result respond(fb_exchange *x)
     return queued;
 }
 
+/* A part of the body; what has no room is not kept, and the answer says so. */
+static void body_take(fb_exchange *x, const char *bytes, size_t len)
+{
+    if (x->status != 0) return;
+    if (len > FB_API_BODY_MAX - x->body.len) x->status = 413;
+    if (len > FB_API_BODIES_MAX - x->api->body_bytes) x->status = 503;
+    if (x->status != 0) return;
+    fb_text_bytes(&x->body, bytes, len);
+    x->api->body_bytes += len;
+}
+
 /* libmicrohttpd's entrance: once with the headers, then with each part of the body, then at its
  * end, and again after each resume. */
 enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, const char *url,
@@ -325,9 +336,7 @@ enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, con
         return x->ready ? respond(x) : MHD_YES;
     }
     if (*upload_len > 0) {
-        size_t room = FB_API_BODY_MAX - x->body.len;
-        if (*upload_len <= room) fb_text_bytes(&x->body, upload, *upload_len);
-        if (*upload_len > room) x->status = 413;
+        body_take(x, upload, *upload_len);
         *upload_len = 0;
         return MHD_YES;
     }
@@ -336,6 +345,8 @@ enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, con
         fb_clients_asked(connection, FB_CLIENT_ANSWER);
         if (x->status == 413) {
             fb_exchange_fail(x, FB_ERR_TOO_LARGE, "the body is larger than 1 MiB");
+        } else if (x->status == 503) {
+            fb_exchange_fail(x, FB_ERR_BUSY, "too many large requests at once");
         } else if (x->api->quiesced) {
             fb_exchange_fail(x, FB_ERR_AGAIN, "the node stops");
         } else {
@@ -403,6 +414,7 @@ void fb_api_completed(void *user, struct MHD_Connection *connection, void **exch
     for (int i = 0; i < FB_EXCHANGE_ARGS; i++) free(x->args[i]);
     for (int i = 0; i < FB_EXCHANGE_QUERY; i++) free(x->query[i].value);
     free(x->url);
+    x->api->body_bytes -= x->body.len;
     fb_text_free(&x->body);
     fb_text_free(&x->out);
     fb_text_free(&x->scratch);

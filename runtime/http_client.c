@@ -145,12 +145,15 @@ static fb_exit begin(const fb_cli *cli, const char *method, const char *path, co
     if (!fb_home_open(fb_settings_get(&cli->settings, FB_SET_HOME), &home, why, sizeof why)) {
         return fb_cli_fail(FB_EXIT_USAGE, "%s", why);
     }
+    const char *token = getenv("FABERIO_TOKEN");
+    if (token != NULL && strspn(token, "0123456789abcdef") != strlen(token)) {
+        return fb_cli_fail(FB_EXIT_NOT_AUTHORISED, "FABERIO_TOKEN: not a token");
+    }
     c->fd = fb_home_socket(&home, "api.sock", 0);
     if (c->fd < 0) return unreachable(&home);
     fb_text request = {0};
     fb_text_format(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s", method,
                    path, headers != NULL ? headers : "");
-    const char *token = getenv("FABERIO_TOKEN");
     if (token != NULL) fb_text_format(&request, "Authorization: Bearer %s\r\n", token);
     if (body != NULL) {
         fb_text_format(&request, "Content-Type: application/json\r\nContent-Length: %zu\r\n",

@@ -200,14 +200,51 @@ def test_two_nodes_do_not_share_a_port(net):
 
 @pytest.mark.parametrize("args, named", [
     (["run", "--listen", "nonsense"], "nonsense"),
-    (["run", "--api", "0.0.0.0:0", "--listen", "none"], "loopback"),
+    (["run", "--listen", "h:99999"], "h:99999"),
+    (["run", "--advertise", "a b:1", "--listen", "none"], "a b:1"),
+    (["run", "--advertise", ":7700", "--listen", "none"], "HOST:PORT"),
     (["run", "--api", "x", "--listen", "none"], "HOST:PORT"),
 ])
 def test_run_refuses_bad_addresses(net, args, named):
     node = net.node("a")
     node.init()
     code, err = node.refused(*args)
-    assert code == 1 and named in err
+    assert code == 2 and named in err and not (node.home / "store").exists()
+
+
+def test_the_api_is_for_this_machine(net):
+    node = net.node("a")
+    node.init()
+    for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:0"):
+        code, err = node.refused("run", "--api", address, "--listen", "none")
+        assert code == 1 and "loopback" in err
+
+
+def test_a_token_that_is_none_is_not_sent(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    for token in ("x\r\nX-Other: y", "é", " "):
+        code, err = node.refused("status", env={**node.env, "FABERIO_TOKEN": token})
+        assert code == 4 and "FABERIO_TOKEN" in err
+
+
+def test_few_descriptors(net):
+    """The node takes the descriptors that it may have; with few of them it still answers."""
+    node = net.node("a")
+    node.init()
+    argv = [BIN, "run", "--home", str(node.home), "--listen", "none", "--api", "127.0.0.1:0"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=net.env,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                (64, 4096))) as process:
+        lines = Lines(process.stdout)
+        lines.until(lambda line: line.startswith("api "))
+        limit = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        assert limit[0] == 4096
+        assert node.json("status")["state"] == "running"
+        process.terminate()
+        assert process.wait(timeout=HANGS_S) == 0
+        lines.close()
 
 
 @pytest.mark.parametrize("args, named", [

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from node import HANGS_S, talk
+from node import HANGS_S, eventually, talk
 
 PLACES = 128  # connections a listener holds
 HEADERS_S = 10
@@ -106,6 +106,27 @@ def test_one_that_waits_for_changes_is_not_ended(net):
             assert status_of(node.http(get("/livez"))) == 200
         made = node.json("record", "put", "team", "notes", "new", "n=1")
         assert watch.next()["id"] == made["id"]
+
+
+def test_bodies_that_never_end_take_bounded_memory(net):
+    node = started(net)
+    head = b"POST /v1/spaces HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" \
+           b"Content-Length: 1000000\r\n\r\n"
+    half = []
+    for _ in range(30):
+        s = port(node)
+        half.append(s)
+        s.sendall(head + b"x" * 999000)
+    large = head + b'{"name":"' + b"x" * (1000000 - 11) + b'"}'
+    answer = talk(node.connect(), large)
+    assert status_of(answer) == 503, answer
+    node.json("space", "create", "small")
+    with open(f"/proc/{node.process.pid}/status", encoding="utf-8") as file:
+        resident = int(next(line for line in file if line.startswith("RssAnon")).split()[1])
+    assert resident < 64 * 1024
+    for s in half:
+        s.close()
+    eventually(lambda: status_of(talk(node.connect(), large)), lambda status: status == 400)
 
 
 def test_feeds_of_an_application_leave_room_for_others(net):

@@ -157,6 +157,23 @@ def test_a_store_that_is_gone_is_said(net, lose):
     assert node.json("status")["store"]["found"] == "sound"
 
 
+def test_another_nodes_store_is_refused(net):
+    a, b = net.node("a"), net.node("b")
+    for node in (a, b):
+        node.init()
+        node.start()
+        assert node.stop() == 0
+    shutil.move(a.home / "store", a.home / "own")
+    shutil.copytree(b.home / "store", a.home / "store")
+    before = data(a).read_bytes()
+    code, err = a.refused("run", "--listen", "none")
+    assert code == 1 and a.id in err and b.id in err and str(a.home / "store") in err
+    assert data(a).read_bytes() == before
+    shutil.rmtree(a.home / "store")
+    shutil.move(a.home / "own", a.home / "store")
+    a.start()
+
+
 def test_a_first_start_is_no_loss(net):
     node = net.node("a")
     node.init()

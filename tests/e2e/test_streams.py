@@ -5,6 +5,8 @@ import re
 import socket
 import subprocess
 
+import pytest
+
 from node import BIN, HANGS_S, Lines, eventually
 
 
@@ -139,6 +141,15 @@ def test_feed_refuses_what_is_no_cursor(net):
                   b"Connection: close\r\n\r\n")
         answer = s.makefile().read()
     assert answer.startswith("HTTP/1.1 400") and "since" in answer
+
+
+@pytest.mark.parametrize("cursor", ["18446744073709551615", "18446744073709551616",
+                                    "99999999999999999999999", "-1", "+1", "1.0", "0x1", ""])
+def test_cursors_that_cannot_be(net, cursor):
+    node = alone(net)
+    request = f"GET /v1/spaces/team/changes?since={cursor} HTTP/1.1\r\nHost: x\r\n" \
+              "Connection: close\r\n\r\n"
+    assert node.http(request).startswith("HTTP/1.1 400")
 
 
 def test_a_join_waits_for_the_inviter(net):

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fb_node_step with arbitrary events. Two nodes of one space run over a driver that keeps the
  * contract where it must (a store is a store, links have two ends); the input decides everything
- * else: what is delivered when, repeated, lost, changed, cut, failed, asked, and events made of
- * nothing but its bytes. Nothing may assert; a driver's mistake changes nothing; a second run of
- * the same input gives the same effects and digests.
+ * else: what is delivered when, repeated, lost, changed, cut, failed, asked, events made of nothing
+ * but its bytes, and batches that a member signed as it liked. Nothing may assert; a driver's
+ * mistake changes nothing; a second run of the same input gives the same effects and digests.
  *
  * The two nodes are made once, small, and copied: an input begins from a copy of their memory as it
  * was before the first event, or as it was when they had met. */
 #include <stdlib.h>
 
-#include "protocol/base/assert.h"
-#include "protocol/base/cursor.h"
-#include "protocol/core/node.h"
-#include "protocol/core/request.h"
+#include "protocol/core/internal.h"
+#include "protocol/database/state.h"
+#include "protocol/rpc/state.h"
 #include "protocol/store/readset.h"
 #include "protocol/store/writeset.h"
 #include "sim/provider_fast.h"
@@ -27,6 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define STEPS_MAX  96u
 #define READ_BYTES (1u << 18)
 #define POOL_BYTES (1u << 20)
+#define FORGED_MAX 16u
+/* Events of this target's own: frames of a peer's, from the first open link. */
+#define FROM_PEER 100u
 
 typedef struct pending {
     uint32_t node;
@@ -53,8 +55,16 @@ typedef struct machine {
     bool store_fails;
 } machine;
 
+/* A batch that a member signed as it liked. */
+typedef struct forged {
+    bool used;
+    uint64_t incarnation, number, last_seq;
+    uint8_t hash[32];
+} forged;
+
 typedef struct world {
     machine machines[NODES];
+    forged forged[FORGED_MAX];
     pending queue[QUEUE_MAX];
     uint32_t queued;
     wire wires[LINKS_MAX];
@@ -537,6 +547,163 @@ static void introduce(world *w)
     pass(w, UINT64_C(5000000000));
 }
 
+/* ---- A member that signs what it likes ---- */
+
+static uint32_t open_link_of(const fb_node *node)
+{
+    for (uint32_t link = 0; link < fb_link_capacity(node); link++) {
+        if (fb_link_at(node, link)->state == FB_LINK_OPEN) return link;
+    }
+    return FB_NONE;
+}
+
+/* a: channel. Of a piece, the number is that of the call under way. */
+static fb_status from_peer(fb_node *node, const fb_event *event)
+{
+    uint32_t link = open_link_of(node);
+    if (link == FB_NONE) return FB_OK;
+    if (event->a == FB_CHANNEL_CONTROL) {
+        const fb_channel *vectors = node->controls[FB_CONTROL_VECTORS];
+        (void)vectors->frame(node, link, fb_span_of(event->bytes, event->len));
+        return FB_OK;
+    }
+    for (uint32_t i = 0; i < node->rpc->own; i++) {
+        const fb_call *call = &node->rpc->call[i];
+        if (call->role != FB_SIDE_CALLER || call->link != link) continue;
+        uint8_t frame[2048];
+        fb_writer w = fb_writer_of(frame, sizeof frame);
+        fb_write_u8(&w, FB_CALL_PIECE);
+        fb_write_u64(&w, call->number);
+        fb_write_u32(&w, call->pieces);
+        fb_write_bytes(&w, event->bytes, event->len);
+        if (!w.failed)
+            (void)node->channels[FB_CHANNEL_CALLS]->frame(node, link, fb_writer_span(&w));
+        break;
+    }
+    return FB_OK;
+}
+
+/* What is under way for one node; late: but for completions of its write sets. */
+static void deliver_to(world *w, uint32_t i, uint32_t most, bool late)
+{
+    for (uint32_t k = 0; k < w->queued && most > 0;) {
+        bool skip = late && w->queue[k].event.kind == FB_EV_WRITE_DONE;
+        if (w->queue[k].node != i || skip) {
+            k++;
+            continue;
+        }
+        deliver(w, k);
+        most--;
+        k = 0;
+    }
+}
+
+static const forged *forged_find(const world *w, uint64_t incarnation, uint64_t number)
+{
+    for (uint32_t k = 0; k < FORGED_MAX; k++) {
+        const forged *f = &w->forged[k];
+        if (f->used && f->incarnation == incarnation && f->number == number) return f;
+    }
+    return NULL;
+}
+
+static size_t forged_change(uint8_t *out, size_t cap, fb_id signer, uint8_t choice, uint8_t dots)
+{
+    static const uint8_t author[16], salt[FB_SALT_BYTES];
+    fb_writer c = fb_writer_of(out, cap);
+    fb_id record = {{1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, choice & 3}};
+    bool deletes = (choice & 4) != 0;
+    fb_change_write_head(&c, record, deletes ? FB_CHANGE_DELETE : FB_CHANGE_WRITE,
+                         (int64_t)choice << 50, FB_AUTHOR_OPERATOR, author);
+    uint16_t count = dots & 3;
+    fb_write_u16(&c, count);
+    for (uint16_t k = 0; k < count; k++) {
+        fb_write_dot(&c, (fb_dot){signer, 5000 + k, 1 + (dots >> 2)});
+    }
+    fb_write_u16(&c, deletes ? 0 : 1);
+    if (deletes) return c.at;
+    fb_change_write_field(&c, fb_span_text("a"), FB_FIELD_SET);
+    fb_write_u16(&c, 0);
+    fb_change_write_value(&c, salt, fb_span_text("1"));
+    return c.at;
+}
+
+/* Signs the batch `number` of a life, after the header it names if that is known. */
+static size_t sign(world *w, uint32_t signer, fb_id area, uint8_t which, fb_reader *r, uint8_t *out,
+                   size_t cap, fb_batch *batch)
+{
+    const fb_node *node = w->machines[signer].node;
+    uint8_t item[512], leaf[32], hash[32];
+    uint64_t incarnation = 5000 + (which & 3), number = 1 + (which >> 2 & 3);
+    uint8_t before = fb_read_u8(r), choice = fb_read_u8(r);
+    size_t len = forged_change(item, sizeof item, node->self, choice, fb_read_u8(r));
+    *batch = (fb_batch){.space = w->space,
+                        .area = area,
+                        .author = node->self_key,
+                        .incarnation = incarnation,
+                        .number = number,
+                        .first_seq = 1,
+                        .count = 1};
+    uint64_t previous = number > 1 ? incarnation : UINT64_C(5000) + (before & 3);
+    const forged *f =
+        forged_find(w, previous, number > 1 ? number - 1 : UINT64_C(1) + (before >> 2 & 3));
+    if (f != NULL && (number > 1 || previous != incarnation)) {
+        batch->has_previous = true;
+        batch->previous_incarnation = f->incarnation;
+        batch->previous_number = f->number;
+        memcpy(batch->previous_hash, f->hash, 32);
+        if (number > 1) batch->first_seq = f->last_seq + 1;
+    }
+    fb_change change;
+    if (fb_change_decode(fb_span_of(item, len), &change) != FB_OK) return 0;
+    fb_change_leaf(&change, (fb_dot){node->self, incarnation, batch->first_seq}, leaf);
+    fb_batch_root(leaf, 1, batch->root);
+    fb_writer o = fb_writer_of(out, cap);
+    fb_write_u32(&o, 0);
+    fb_writer b = fb_writer_of(out + 4, cap - 4);
+    if (fb_batch_seal(&b, batch, node->options.provider, node->options.identity_key, hash) !=
+        FB_OK) {
+        return 0;
+    }
+    fb_write_span32(&b, fb_span_of(item, len));
+    if (b.failed) return 0;
+    fb_store_be(out, b.at, 4);
+    forged *kept = &w->forged[(which & 3) * 4 + (which >> 2 & 3)];
+    *kept = (forged){true, incarnation, number, batch->first_seq, {0}};
+    memcpy(kept->hash, hash, 32);
+    return 4 + b.at;
+}
+
+/* The peer of node i claims a batch of its own, and answers the call that asks for it with it. */
+static void forge(world *w, uint32_t i, bool late, uint8_t choice, fb_reader *r)
+{
+    fb_span name = fb_span_text((choice & 128) != 0 ? "notes" : "tasks");
+    fb_id area = fb_area_id(w->space, FB_AREA_COLLECTION, name);
+    uint8_t bytes[1024], offer[256];
+    fb_batch batch;
+    size_t len = sign(w, 1 - i, area, choice & 15, r, bytes, sizeof bytes, &batch);
+    if (len == 0) return;
+    fb_writer o = fb_writer_of(offer, sizeof offer);
+    fb_write_u8(&o, FB_CONTROL_VECTORS);
+    fb_write_u8(&o, 2);
+    fb_write_id(&o, area);
+    fb_write_u8(&o, FB_AREA_COLLECTION);
+    fb_write_span16(&o, name);
+    fb_write_u16(&o, 1);
+    fb_write_id(&o, w->machines[1 - i].node->self);
+    fb_write_u64(&o, batch.incarnation);
+    fb_write_u64(&o, batch.number);
+    fb_write_u64(&o, batch.first_seq);
+    step(w, i,
+         (fb_event){
+             .kind = FROM_PEER, .a = FB_CHANNEL_CONTROL, .len = (uint32_t)o.at, .bytes = offer});
+    if ((choice & 16) != 0) deliver_to(w, i, 4, late);
+    step(
+        w, i,
+        (fb_event){.kind = FROM_PEER, .a = FB_CHANNEL_CALLS, .len = (uint32_t)len, .bytes = bytes});
+    deliver_to(w, i, choice >> 5 & 3, late);
+}
+
 /* ---- The input ---- */
 
 static fb_span take(fb_reader *r, size_t len)
@@ -595,7 +762,7 @@ static void act(world *w, uint8_t what, uint8_t choice, fb_reader *r)
 {
     uint32_t i = choice & 1;
     uint32_t at = w->queued == 0 ? 0 : choice % w->queued;
-    switch (what % 16) {
+    switch (what % 17) {
     case 0:
     case 1:
     case 2:
@@ -658,6 +825,9 @@ static void act(world *w, uint8_t what, uint8_t choice, fb_reader *r)
         ask(w, choice >> 7, verb, fb_writer_span(&out));
         break;
     }
+    case 16:
+        if (!fb_id_is_zero(w->space)) forge(w, what / 17 & 1, what / 34 % 2 != 0, choice, r);
+        break;
     }
 }
 
@@ -700,6 +870,7 @@ static void make(void)
         arena_bytes = fb_effects_bytes_min(&options);
         if (arena == NULL) arena = malloc((arena_bytes + 7) & ~(size_t)7);
         FB_ASSERT(arena != NULL && fb_node_create(&options, &m->node) == FB_OK);
+        fb_event_register(m->node, (fb_event_kind)FROM_PEER, from_peer);
         start(&now, i);
     }
 }

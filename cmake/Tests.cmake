@@ -43,6 +43,10 @@ if(TARGET faberio-sim-mutants)
   add_test(NAME shrink_smoke COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/shrink.py
     --smoke --build ${CMAKE_BINARY_DIR})
   set_tests_properties(shrink_smoke PROPERTIES LABELS mutants TIMEOUT 240)
+  # A hunt finds, shrinks and enters a planted bug, and a second one begins with it.
+  add_test(NAME hunt_smoke COMMAND ${CMAKE_COMMAND} -DSIM=$<TARGET_FILE:faberio-sim>
+    -DWORK=${CMAKE_BINARY_DIR}/hunt-smoke -P ${CMAKE_SOURCE_DIR}/tests/hunt.cmake)
+  set_tests_properties(hunt_smoke PROPERTIES LABELS mutants TIMEOUT 240)
 endif()
 
 # Benchmarks are programs to run, not tests: ./dev bench.

@@ -286,15 +286,27 @@ static void tick_schedule(fb_sim_world *world, uint32_t index)
     if (world->record != NULL) fb_sim_record_tick_set(world, index);
 }
 
+/* The ends of the arena, where steps write, are filled before each step; all of it now and then. */
+#define POISONED_ENDS  32768u
+#define POISONED_EVERY 64u
+
 /* What nobody may read before it is written: of the caller's arena, of the scratch, of the stack.
  */
 static void poison(fb_sim_world *world)
 {
     uint8_t below[16384];
     uint8_t *volatile stack = below;
-    memset(stack, world->config.poison, sizeof below);
-    memset(world->effects.memory, world->config.poison, world->effects.capacity);
-    memset(world->provider_scratch, world->config.poison, FB_SIM_PROVIDER_TEXT_MAX);
+    uint8_t with = world->config.poison;
+    memset(stack, with, sizeof below);
+    uint8_t *arena = world->effects.memory;
+    size_t all = world->effects.capacity, ends = POISONED_ENDS;
+    if (all <= 2 * ends || world->steps % POISONED_EVERY == 0) {
+        memset(arena, with, all);
+        memset(world->provider_scratch, with, FB_SIM_PROVIDER_TEXT_MAX);
+        return;
+    }
+    memset(arena, with, ends);
+    memset(arena + all - ends, with, ends);
 }
 
 /* What a step looks like from far: its event, the kinds of its effects and facts, what the node

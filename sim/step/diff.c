@@ -134,6 +134,17 @@ static void side_stop(side *s)
     s->process = -1;
 }
 
+/* It has ended by itself: whether it did what was asked. */
+static bool side_ended_well(side *s)
+{
+    int status = 0;
+    fclose(s->from);
+    s->from = NULL;
+    bool waited = waitpid(s->process, &status, 0) == s->process;
+    s->process = -1;
+    return waited && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static void side_free(side *s)
 {
     side_stop(s);
@@ -336,6 +347,10 @@ static int look_closer(side *a, side *b, uint64_t base, uint64_t to)
             return FB_SIM_EXIT_NONDETERMINISM;
         }
         last = a->word[FB_SIM_DIFF_STEP];
+    }
+    /* The one that goes on may stand in the middle of a write. */
+    if ((!x && !side_ended_well(a)) || (!y && !side_ended_well(b))) {
+        return fb_sim_refuse("one of the two could not run", a->name);
     }
     printf("%s\n", x == y ? "the steps are equal; the runs end differently"
                    : x    ? "the second run ends; the first goes on"

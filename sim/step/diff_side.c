@@ -33,7 +33,7 @@ static void emit(void *user, const fb_sim_world *world, uint32_t node, const fb_
         if (fx->kind != FB_FX_LOG) words[FB_SIM_DIFF_EFFECT_BYTES] += sizeof *fx + fx->len;
     }
     fwrite(words, sizeof words[0], FB_SIM_DIFF_WORDS, stdout);
-    fwrite(event->bytes, 1, event->len, stdout);
+    if (event->len != 0) fwrite(event->bytes, 1, event->len, stdout);
     while ((fx = fb_effects_next(effects, fx)) != NULL) {
         if (fx->kind != FB_FX_LOG) fwrite(fx, 1, sizeof *fx + fx->len, stdout);
     }

@@ -43,10 +43,15 @@ void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
     }
 }
 
-void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *event, bool look)
+/* A fast run does not watch: what checks would remember of one moment is of no use at the next. */
+static bool watching(const fb_sim_world *world)
 {
-    (void)look;
-    if (!world->config.checks || event->kind >= 64) return;
+    return world->config.checks && !world->config.fast;
+}
+
+void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *event)
+{
+    if (!watching(world) || event->kind >= 64) return;
     for (uint64_t bits = world->checks->by_event[event->kind]; bits != 0; bits &= bits - 1) {
         uint32_t i = fb_word_lowest(bits);
         world->checks->seen[i]++;
@@ -58,7 +63,7 @@ void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fac
 {
     if (fact->a == FB_FACT_STARTED) world->nodes[node].running = true;
     if ((DIRECTOR_FACTS >> (fact->a & 63) & 1) != 0) fb_sim_director_fact(world, node, fact);
-    if (!world->config.checks || fact->a >= 64) return;
+    if (!watching(world) || fact->a >= 64) return;
     for (uint64_t bits = world->checks->by_fact[fact->a]; bits != 0; bits &= bits - 1) {
         uint32_t i = fb_word_lowest(bits);
         world->checks->seen[i]++;
@@ -69,7 +74,7 @@ void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fac
 
 #define EACH(member, ...)                                                                          \
     do {                                                                                           \
-        if (!world->config.checks) return;                                                         \
+        if (!watching(world)) return;                                                              \
         for (uint64_t bits = world->checks->with_##member; bits != 0; bits &= bits - 1) {          \
             uint32_t i = fb_word_lowest(bits);                                                     \
             world->checks->seen[i]++;                                                              \
@@ -113,7 +118,8 @@ void fb_sim_checks_round(fb_sim_world *world)
     if (!world->config.checks) return;
     for (uint32_t i = 0; i < world->checks->count; i++) {
         const fb_sim_check *check = fb_sim_check_list[i];
-        if (check->round != NULL && !world->stop) {
+        if (check->round == NULL || (world->config.fast && !check->stands_alone)) continue;
+        if (!world->stop) {
             world->checks->seen[i]++;
             check->round(world, world->checks->states[i]);
         }

@@ -360,7 +360,8 @@ static void step(fb_sim_world *world, uint32_t index, fb_event event)
                         fb_sim_name(index));
         return;
     }
-    fb_sim_checks_event(world, index, &event, look);
+    fb_sim_checks_event(world, index, &event);
+    if (world->config.fast && look) fb_sim_checks_round(world);
     uint64_t boots = node->boots;
     bool accepts = false;
     uint32_t applies = 0;

@@ -5,7 +5,7 @@
  * acknowledged: the record of the id was not durable either, and at least once means again. */
 
 #define ACKED  UINT64_C(1) /* low bit of the value: the rest is the incarnation */
-#define WINDOW 64u        /* deliveries of a link that may wait for their acknowledgement */
+#define WINDOW 64u         /* deliveries of a link that may wait for their acknowledgement */
 
 typedef struct waiting {
     uint64_t link;

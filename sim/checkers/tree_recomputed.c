@@ -122,4 +122,5 @@ const fb_sim_check fb_sim_check_tree_recomputed = {
     .state_bytes = sizeof(state),
     .layout = layout,
     .round = round_end,
+    .stands_alone = true,
 };

@@ -34,6 +34,9 @@ if(TARGET faberio-sim-mutants)
   add_test(NAME mutants_smoke COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py
     --smoke --build ${CMAKE_BINARY_DIR})
   set_tests_properties(mutants_smoke PROPERTIES LABELS mutants TIMEOUT 240)
+  add_test(NAME oracle_mutants_smoke COMMAND Python3::Interpreter
+    ${CMAKE_SOURCE_DIR}/tests/oracle_mutants.py --smoke --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(oracle_mutants_smoke PROPERTIES LABELS mutants TIMEOUT 240)
 endif()
 
 # Schedules: the corpus comes to what it expects; failing runs shrink.

@@ -79,6 +79,13 @@ static void live_remove(fb_sim_model *model, uint32_t node, uint32_t index, uint
     }
 }
 
+bool fb_sim_model_is_hushed(const fb_sim_model *model, uint32_t node, uint32_t index,
+                            uint32_t field)
+{
+    uint32_t by = model->changes[index].hushed[field];
+    return by != 0 && (model->changes[by].applied & bit(node)) != 0;
+}
+
 static bool is_replaced(const fb_sim_model *model, uint32_t node, const fb_sim_model_change *c,
                         uint32_t field)
 {
@@ -229,6 +236,11 @@ void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t nod
         const fb_sim_live *live = &n->live[record][f];
         if (live->count == 0 && (c->sets >> f & 1) == 0) {
             c->touches &= (uint8_t) ~(1u << f); /* nothing to take away: it says nothing of it */
+            uint32_t own = n->last[record][f];
+            if (own != 0 && model->changes[own - 1].incarnation == c->incarnation &&
+                model->changes[own - 1].hushed[f] == 0) {
+                model->changes[own - 1].hushed[f] = index;
+            }
             continue;
         }
         bool says = (c->sets >> f & 1) != 0;
@@ -352,6 +364,7 @@ void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
         c.backup = 0;
         memset(c.earlier, 0, sizeof c.earlier);
         memset(c.later, 0, sizeof c.later);
+        memset(c.hushed, 0, sizeof c.hushed);
         model->changes[kept] = c;
         bucket_add(model, kept);
         kept++;

@@ -51,6 +51,8 @@ typedef struct fb_sim_model_change {
     uint32_t written_at;             /* steps of the world */
     uint32_t earlier[FB_SIM_FIELDS]; /* change of the same life that touched the field before */
     uint32_t later[FB_SIM_FIELDS];   /* and after */
+    uint32_t hushed[FB_SIM_FIELDS];  /* one of them that took away nothing its author still held:
+                                        whether it speaks of the field is its author's to say */
     uint32_t applied_at[FB_SIM_MODEL_NODES];
     uint32_t stored_at[FB_SIM_MODEL_NODES];
 } fb_sim_model_change;
@@ -101,6 +103,9 @@ fb_sim_model_change *fb_sim_model_find(fb_sim_model *model, fb_id node, uint64_t
  * know by it that the value is gone, though what replaced it has not come. (A dot that a change
  * lists stands for the earlier ones of its life.) */
 bool fb_sim_model_is_covered(const fb_sim_model *model, uint32_t node, uint32_t change);
+/* True when a node may hold the value for gone or not. */
+bool fb_sim_model_is_hushed(const fb_sim_model *model, uint32_t node, uint32_t change,
+                            uint32_t field);
 bool fb_sim_model_is_live(const fb_sim_model *model, uint32_t node, uint32_t change,
                           uint32_t field);
 

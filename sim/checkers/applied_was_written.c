@@ -46,7 +46,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     fb_sim_change c = fb_sim_change_of(fx);
     uint32_t author = fb_sim_node_of(world, c.node);
     const uint64_t *known = fb_sim_memo_find(&s->written, dot);
-    if (known == NULL && ORACLE(UNWRITTEN_ALLOWED, false, true)) return;
+    if (ORACLE(UNWRITTEN_ALLOWED, false, true)) return;
     if (known == NULL ? !is_forgotten(s, bytes, c.seq) : *known != what) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_applied_was_written.id,
                         "%s applied change %llu of %s, which %s", fb_sim_name(node),

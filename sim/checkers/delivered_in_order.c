@@ -34,7 +34,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     /* On a carrier what is unacknowledged is sent again under its number. */
     bool repeated = fx->a == FB_FACT_RESENT && fx->c <= *last;
     bool wrong = fx->a == FB_FACT_ACKED ? fx->c < *last : fx->c <= *last;
-    if (ORACLE(NUMBER_AGAIN, false, fx->a == FB_FACT_DELIVERED)) wrong = false;
+    if (ORACLE(NUMBER_AGAIN, false, fx->a == FB_FACT_SENT)) wrong = false;
     if (wrong && !repeated) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_delivered_in_order.id,
                         "%s %s number %llu of a link after number %llu", fb_sim_name(node), what,

@@ -61,7 +61,7 @@ static const fb_command commands[] = {
     {"space join", "INVITE|- [--timeout TIME]",
      "ask to join; returns once a member has taken the request", "timeout=",
      "  -               reads the invite from standard input\n"
-     "  --timeout TIME  60s unless told; then the request is given up (exit code 75)\n"
+     "  --timeout TIME  100s unless told; then the request is given up (exit code 75)\n"
      "Interrupted or given up, nothing of the space stays here.",
      1, 1, fb_cmd_space_join, NULL},
     {"space leave", "SPACE", "give up a request to join that no member has taken", "",

@@ -23,6 +23,8 @@ fb_error fb_lmdb_error(int rc)
     case FB_LMDB_BAD_SUM:
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:
+    case MDB_CURSOR_FULL:
+    case MDB_BAD_TXN: /* what LMDB says once it met such a page in this transaction */
     case MDB_INVALID:
     case MDB_VERSION_MISMATCH:
         return FB_ERR_STORE_DAMAGED;

@@ -22,8 +22,8 @@ static void say(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* Only what a signal handler may call. */
-void fb_store_fault_now(const char *what)
+/* Only what a signal handler may call, here and in what it calls. */
+void fb_store_fault_mark(void)
 {
     char suspect[sizeof inside + sizeof FB_STORE_SUSPECT + 1];
     size_t len = strlen(inside);
@@ -31,6 +31,11 @@ void fb_store_fault_now(const char *what)
     memcpy(suspect + len, "/" FB_STORE_SUSPECT, sizeof "/" FB_STORE_SUSPECT);
     int fd = open(suspect, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0) close(fd);
+}
+
+void fb_store_fault_now(const char *what)
+{
+    fb_store_fault_mark();
     say("faberio: ");
     say(inside);
     say("/data.mdb: ");

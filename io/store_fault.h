@@ -13,6 +13,9 @@
 void fb_store_fault_enter(const char *directory);
 void fb_store_fault_leave(void);
 
+/* The database cannot follow its pages, but says so: the next start is to look at all of it. */
+void fb_store_fault_mark(void);
+
 /* The database's own code found that it cannot go on. Ends the process as above. */
 void fb_store_fault_now(const char *what) __attribute__((noreturn));
 

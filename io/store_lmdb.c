@@ -130,6 +130,8 @@ static fb_lmdb_completion *completion_new(fb_lmdb_kind kind, int rc, size_t len)
     c->error = fb_lmdb_error(rc);
     c->len = len;
     if (rc != 0) say(c->detail, sizeof c->detail, "%s", fb_lmdb_text(rc));
+    /* A value that does not match its checksum stands alone; this is about the tree. */
+    if (c->error == FB_ERR_STORE_DAMAGED && rc != FB_LMDB_BAD_SUM) fb_store_fault_mark();
     return c;
 }
 

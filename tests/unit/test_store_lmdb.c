@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <lmdb.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -513,6 +514,43 @@ static void a_page_that_cannot_be_read_ends_the_process_with_a_word(void **state
     unlink(suspect);
 }
 
+/* Pages that make no tree: a read fails, and the next to open it looks at all of it. */
+static void a_tree_that_cannot_be_followed_is_looked_at_next_time(void **state)
+{
+    fixture *f = *state;
+    pid_t child = fork();
+    if (child == 0) {
+        fixture other = {0};
+        strcpy(other.directory, f->directory);
+        sem_init(&other.ready, 0, 0);
+        if (open_store(&other, 0, 0, NULL, 0) != FB_OK || begin(&other, 1) != FB_OK) _exit(2);
+        write_text(&other, 1, "a", "1");
+        await_written(&other, 1);
+        char path[128];
+        snprintf(path, sizeof path, "%s/data.mdb", f->directory);
+        /* LMDB's pages say at their byte 10 what they are: here neither branch nor leaf. */
+        int fd = open(path, O_RDWR);
+        for (long page = 2; page < 7; page++) {
+            static const uint8_t flags[2] = {4, 0};
+            if (pwrite(fd, flags, sizeof flags, page * sysconf(_SC_PAGESIZE) + 10) < 0) _exit(2);
+        }
+        fb_read_item item = key_item("a");
+        fb_lmdb_completion *c = read_items(&other, &item, 1);
+        _exit(c->error == FB_ERR_STORE_DAMAGED ? 1 : 2);
+    }
+    int code = -1;
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_true(WIFEXITED(code));
+    assert_int_equal(WEXITSTATUS(code), 1);
+    char suspect[128];
+    snprintf(suspect, sizeof suspect, "%s/suspect", f->directory);
+    assert_int_equal(access(suspect, F_OK), 0);
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_not_equal(access(suspect, F_OK), 0);
+    expect_empty(f);
+    expect_aside(f, 1);
+}
+
 static void a_removed_file_takes_no_write_and_is_not_made_anew(void **state)
 {
     fixture *f = *state;
@@ -584,6 +622,7 @@ int main(void)
         TEST(a_file_that_is_no_database_is_moved_aside),
         TEST(a_store_whose_format_is_no_number_is_moved_aside),
         TEST(a_page_that_cannot_be_read_ends_the_process_with_a_word),
+        TEST(a_tree_that_cannot_be_followed_is_looked_at_next_time),
         TEST(a_removed_file_takes_no_write_and_is_not_made_anew),
         TEST(a_malformed_set_fails_whole),
     };

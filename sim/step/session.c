@@ -4,7 +4,7 @@
 #include "sim/timeline.h"
 #include "sim/world.h"
 
-#define SNAPSHOTS_MAX  512u
+#define SNAPSHOTS_MAX  256u
 #define SNAPSHOT_BYTES (UINT64_C(512) << 20)
 
 bool fb_sim_session_init(fb_sim_session *session, fb_sim_world *world)

@@ -5,7 +5,6 @@
  * that is not the present one is a proposal: this end draws a session for it and answers, but what
  * is up stays up until a frame names both new sessions. So a hello that the carrier held back for
  * long, or repeats, ends nothing. */
-#include "protocol/base/mutant.h"
 #include "protocol/core/node_id.h"
 #include "protocol/link/external.h"
 #include "protocol/link/state.h"
@@ -173,7 +172,6 @@ void fb_external_frame_in(fb_node *node, uint32_t index, fb_span bytes)
                      frame.bytes.p[0] == FB_CONTROL_HELLO;
         bool present = link->peer_session != 0 && frame.sender_session == link->peer_session &&
                        frame.peer_session == link->info.session;
-        present = present || MUTANT(ANY_SESSION, false, link->peer_session != 0);
         bool next = link->next_peer != 0 && frame.sender_session == link->next_peer &&
                     frame.peer_session == link->next_own;
         if (hello) {

@@ -20,6 +20,9 @@
 #define SETUP_NS (300 * SECOND)
 /* Disk, network and the poll itself, each far below this in good weather. */
 #define MARGIN_NS (1 * SECOND)
+/* After a heal nothing may take longer, whatever a call, a stream or a carrier is said to wait for:
+ * several deadlines of calls one after the other. */
+#define HEAL_MAX_NS (300 * SECOND)
 
 void fb_sim_director_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -114,6 +117,8 @@ uint64_t fb_sim_agreed_by_ns(const fb_sim_world *world)
     if (hung != 0) since = fb_max_u64(since, hung + t->silent_ns + t->heartbeat_ns);
     uint64_t lost = world->network.disturbed_ns;
     if (lost != 0) since = fb_max_u64(since, lost + t->call_ns);
+    /* What goes on disturbing is no excuse for ever. */
+    since = fb_min_u64(since, d->healed_ns + HEAL_MAX_NS);
     uint64_t hops = world->config.degree == 0 ? 1 : 6;
     return since + hops * t->onward_ns + t->heartbeat_ns + MARGIN_NS;
 }

@@ -14,6 +14,7 @@
 #include "protocol/core/effect.h"
 #include "sim/flags.h"
 #include "sim/main_sim.h"
+#include "sim/schedule/schedule.h"
 #include "sim/view/note.h"
 
 #define WORDS_MAX     64
@@ -208,31 +209,9 @@ static void byte_named(difference *d, const char *of, size_t at, const uint8_t *
 
 static const char *effect_name(uint32_t kind)
 {
-    switch ((fb_effect_kind)kind) {
-    case FB_FX_DIAL:
-        return "dial";
-    case FB_FX_SEND:
-        return "send";
-    case FB_FX_FRAME:
-        return "frame";
-    case FB_FX_CLOSE:
-        return "close";
-    case FB_FX_RESUME:
-        return "resume";
-    case FB_FX_READ:
-        return "read";
-    case FB_FX_WRITE:
-        return "write";
-    case FB_FX_REPLY:
-        return "reply";
-    case FB_FX_NEED_START:
-        return "need-start";
-    case FB_FX_OBSERVE:
-        return "observe";
-    case FB_FX_LOG:
-        return "log";
-    }
-    return "?";
+    const char *name = kind == 0 ? NULL : fb_sim_effect_name(kind);
+    if (name != NULL) return name;
+    return kind == FB_FX_OBSERVE ? "observe" : kind == FB_FX_LOG ? "log" : "?";
 }
 
 /* The first effect that is another one. */

@@ -241,10 +241,11 @@ static void check_length(check *c, uint64_t file_bytes)
     uint64_t missing = pages > c->last_page ? 0 : c->last_page + 1 - pages;
     bool *behind = missing <= MISSING_MAX ? calloc(missing + 1, sizeof *behind) : NULL;
     if (behind != NULL && (c->whole || missing > 0)) check_free_list(c, behind, pages);
+    uint64_t needed = (c->last_page + 1) * c->page_bytes;
     for (uint64_t i = 0; i < missing; i++) {
         if (behind != NULL && behind[i]) continue;
         unsound(c, "it has %llu bytes, its pages need %llu", (unsigned long long)file_bytes,
-                (unsigned long long)((c->last_page + 1) * c->page_bytes));
+                (unsigned long long)needed);
     }
     free(behind);
 }

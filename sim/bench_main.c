@@ -135,19 +135,17 @@ static void store_records(const bench_args *args, fb_sim_world *world)
     bench->profile = FB_SIM_BENCH_RECORDS;
     bench->interval_ns = 100 * MILLION;
     bench->left = (args->record_count + nodes - 1) / nodes;
-    uint64_t wanted = world->applied + bench->left * nodes * (nodes - 1);
+    uint64_t count = bench->left * nodes, changes = count * (nodes - 1);
+    uint64_t wanted = world->applied + changes;
     uint64_t until_ns = world->now_ns + SETTLE_NS;
     fb_sim_bench_start(world);
     while (world->applied < wanted && world->now_ns < until_ns && fb_sim_world_next(world)) {
     }
     printf("stored: %llu records on each of %u nodes, %llu changes of others applied of %llu\n",
-           (unsigned long long)(bench->left * nodes), (unsigned)nodes,
-           (unsigned long long)(bench->left * nodes * (nodes - 1) - (wanted - world->applied)),
-           (unsigned long long)(bench->left * nodes * (nodes - 1)));
+           (unsigned long long)count, (unsigned)nodes,
+           (unsigned long long)(changes + world->applied - wanted), (unsigned long long)changes);
     memset(bench->turns, 0, nodes * sizeof *bench->turns);
-    uint64_t *turns = bench->turns;
     *bench = messages;
-    bench->turns = turns;
 }
 
 static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint64_t *steps_per_s)

@@ -118,9 +118,10 @@ static void window(const fb_sim_plan *schedule, const fb_sim_line *line, words *
     case FB_SIM_WHO_PATHS:
         if (line->a == line->b) {
             word(w, "%s", name(line->a));
-            break;
+        } else {
+            word(w, "%s-%s", name(line->a), name(line->b));
         }
-        /* fall through */
+        break;
     case FB_SIM_WHO_PAIR:
         word(w, "%s-%s", name(line->a), name(line->b));
         break;

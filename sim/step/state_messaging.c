@@ -10,7 +10,8 @@ static void channels(fb_sim_fields *f, const struct fb_messaging *m)
         const fb_message_channel *c = &m->channel[i];
         if (!c->up || !fb_sim_group(f, "channel[%u]", (unsigned)i)) continue;
         fb_sim_field(f, "peer", "%s", fb_sim_id_name(f, c->peer));
-        fb_sim_field(f, "next_number", "%llu", (unsigned long long)(c->base + c->count));
+        uint64_t next = c->base + c->count;
+        fb_sim_field(f, "next_number", "%llu", (unsigned long long)next);
         fb_sim_field(f, "unacknowledged", "%u", (unsigned)c->count);
         fb_sim_field(f, "acknowledged_below", "%llu", (unsigned long long)c->base);
         fb_sim_field(f, "to_send_again", "%u", (unsigned)c->redo_count);

@@ -23,6 +23,13 @@ foreach(source ${FB_UNIT_TESTS})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 240)
 endforeach()
 
+# The hashes of this build against the golden file: docs/SIMULATOR.md says what a difference means.
+if(TARGET faberio-sim)
+  add_test(NAME golden_hashes COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/determinism.py
+    golden $<TARGET_FILE:faberio-sim>)
+  set_tests_properties(golden_hashes PROPERTIES LABELS golden TIMEOUT 240)
+endif()
+
 # The simulator's adversary, tested with a toy node.
 if(TARGET faberio-sim-toys)
   add_test(NAME sim_toys COMMAND faberio-sim-toys)

@@ -223,7 +223,8 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
     /* One member of a round may be Byzantine. */
     uint32_t traitor = (uint32_t)fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX,
                                                round, world->config.nodes);
-    bool calm = fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, FB_SIM_FAULTS, round, 16) == 0;
+    /* Under a number that no fault will have: a longer catalogue must not move it. */
+    bool calm = fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, UINT32_MAX, round, 16) == 0;
     for (uint32_t fault = 0; fault < FB_SIM_FAULTS; fault++) {
         weather->on[fault] = !calm && fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, fault, round,
                                                     16) < fb_sim_fault_rows[fault].share_of_16;

@@ -286,6 +286,23 @@ static void tick_schedule(fb_sim_world *world, uint32_t index)
     if (world->record != NULL) fb_sim_record_tick_set(world, index);
 }
 
+/* A sanitizer that knows which memory was written is told that this was not. */
+#ifdef __has_feature
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define UNWRITTEN(memory, bytes) __msan_poison(memory, bytes)
+#endif
+#endif
+#ifndef UNWRITTEN
+#define UNWRITTEN(memory, bytes) (void)(memory)
+#endif
+
+static void fill(const fb_sim_world *world, uint8_t *memory, size_t bytes)
+{
+    memset(memory, world->config.poison, bytes);
+    UNWRITTEN(memory, bytes);
+}
+
 /* The ends of the arena, where steps write, are filled before each step; all of it now and then. */
 #define POISONED_ENDS  32768u
 #define POISONED_EVERY 64u
@@ -296,17 +313,16 @@ static void poison(fb_sim_world *world)
 {
     uint8_t below[16384];
     uint8_t *volatile stack = below;
-    uint8_t with = world->config.poison;
-    memset(stack, with, sizeof below);
+    memset(stack, world->config.poison, sizeof below);
     uint8_t *arena = world->effects.memory;
     size_t all = world->effects.capacity, ends = POISONED_ENDS;
     if (all <= 2 * ends || world->steps % POISONED_EVERY == 0) {
-        memset(arena, with, all);
-        memset(world->provider_scratch, with, FB_SIM_PROVIDER_TEXT_MAX);
+        fill(world, arena, all);
+        fill(world, world->provider_scratch, FB_SIM_PROVIDER_TEXT_MAX);
         return;
     }
-    memset(arena, with, ends);
-    memset(arena + all - ends, with, ends);
+    fill(world, arena, ends);
+    fill(world, arena + all - ends, ends);
 }
 
 /* What a step looks like from far: its event, the kinds of its effects and facts, what the node

@@ -59,7 +59,8 @@ static outcome emit_external(fb_node *node, uint32_t index, fb_channel_id channe
     if (link->credit < whole) return OUT_CREDIT;
     if (!fb_effect_fits(node, whole)) return OUT_ARENA;
     uint8_t *out = fb_effect_room(node, FB_FX_FRAME, link->info.number, 0, 0, whole);
-    bool hello = channel == FB_CHANNEL_CONTROL && frame->head[0] == FB_CONTROL_HELLO;
+    bool hello =
+        channel == FB_CHANNEL_CONTROL && frame->head_len != 0 && frame->head[0] == FB_CONTROL_HELLO;
     bool next = hello && link->next_own != 0;
     const fb_external_frame head = {
         .channel = channel,

@@ -108,7 +108,9 @@
     X(111, NOT_MEMBER, "not_member", "the node is no approved member of the space", REFUSED)       \
     X(112, NOT_ASKED, "not_asked", "the node has not asked to join", STATE)                        \
     X(113, BATCH_LIVES, "batch_lives",                                                             \
-      "the signer has begun more lives than are kept of one node", REFUSED)
+      "the signer has begun more lives than are kept of one node", REFUSED)                        \
+    X(114, BATCH_EARLY, "batch_early",                                                             \
+      "a batch replaces what has not come, in a record that is large already", STATE)
 
 typedef enum fb_error {
 #define FB_ERROR_ROW(code, name, label, text, class) FB_ERR_##name = code,

@@ -53,7 +53,9 @@ typedef enum fb_fact {
     X(BATCHES_PARKED, "batches_parked")                                                            \
     X(REQUESTS_REFUSED, "requests_refused")                                                        \
     X(CLAIMS_DROPPED, "claims_dropped")                                                            \
-    X(LIVES_REFUSED, "lives_refused")
+    X(LIVES_REFUSED, "lives_refused")                                                              \
+    X(BATCHES_EARLY, "batches_early")                                                              \
+    X(RECORDS_FULL, "records_full")
 
 typedef enum fb_counter {
 #define FB_COUNTER_ROW(name, label) FB_COUNTER_##name,

@@ -268,7 +268,7 @@ static void observe_refused(fb_node *node, const fb_fetch *fetch, const judged *
 static bool tells_something(fb_status status)
 {
     return status != FB_ERR_DUPLICATE && status != FB_ERR_BATCH_EPOCH &&
-           status != FB_ERR_BATCH_CHAIN;
+           status != FB_ERR_BATCH_CHAIN && status != FB_ERR_BATCH_EARLY;
 }
 
 static fb_status judge(fb_node *node, judged *j)
@@ -419,7 +419,8 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     return false;
 }
 
-static fb_status stage_all(fb_node *node, fb_op *op, const apply_context *c, judged *j)
+static fb_status stage_all(fb_node *node, fb_op *op, const apply_context *c, judged *j,
+                           fb_dot *early)
 {
     fb_stage *stage = &node->database->stage;
     fb_stage_clear(node);
@@ -432,11 +433,13 @@ static fb_status stage_all(fb_node *node, fb_op *op, const apply_context *c, jud
         fb_staged_change *out = &stage->changes[stage->change_count];
         out->own = false;
         out->seq = j->seq;
-        FB_TRY(
-            fb_stage_change(node, &reads, place, &j->changes[i], dot_of(j, i), covered, user, out));
+        fb_status status = fb_stage_change(node, &reads, place, &j->changes[i], dot_of(j, i),
+                                           covered, user, out, early);
+        if (j->again) return FB_ERR_AGAIN;
+        FB_TRY(status);
         stage->change_count++;
     }
-    return j->again ? FB_ERR_AGAIN : FB_OK;
+    return FB_OK;
 }
 
 static void observe_applied(fb_node *node, const judged *j, uint64_t link)
@@ -535,6 +538,7 @@ static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_spa
     }
     fb_wanted_satisfy(node, j->area, j->signer, b->incarnation, b->number, true);
     fb_onward_applied(node, j->area, conflict);
+    fb_fetch_woken(node, j->area, dot_of(j, b->count - 1));
     if (!j->own_area) return;
     fold(node, j, bytes);
     fb_fetch_unpark(node, j->space);
@@ -542,7 +546,7 @@ static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_spa
 
 /* What the run comes to; FB_ERR_AGAIN: read once more, with this room. */
 static fb_status execute(fb_node *node, fb_op *op, judged *j, fb_span bytes, size_t *room,
-                         size_t *entries)
+                         size_t *entries, fb_dot *early)
 {
     const apply_context *c = j->c;
     *room = fb_op_write_bytes(op);
@@ -554,7 +558,7 @@ static fb_status execute(fb_node *node, fb_op *op, judged *j, fb_span bytes, siz
         bool closes = taken_up(node, j) != FB_NONE;
         FB_TRY(fb_vector_admits(node, j->area, j->signer, closes));
     }
-    FB_TRY(stage_all(node, op, c, j));
+    FB_TRY(stage_all(node, op, c, j, early));
     size_t need, need_entries, frame_entries;
     fb_stage_size(node, &need, &need_entries);
     need += frame_room(node, j, bytes.len, &frame_entries);
@@ -586,7 +590,9 @@ static void apply_run(fb_node *node, fb_op *op)
     j.c = c;
     size_t room = 0, entries = 0;
     status = fb_op_status(op);
-    if (status == FB_OK) status = execute(node, op, &j, bytes, &room, &entries);
+    if (status == FB_OK) {
+        status = execute(node, op, &j, bytes, &room, &entries, &fetch->waits_for);
+    }
     if (status == FB_OK) {
         commit(node, &j, fetch, bytes);
     } else if (status == FB_ERR_AGAIN) {

@@ -4,7 +4,10 @@
  * A call names claims of one area to one peer, each with the heads that we have of that node, and
  * gets the batches between in the order of the chain. Of one node only one peer is asked, until it
  * was silent for a while: then another claimer is asked as well. A claimer that answers and has
- * nothing of what it claimed loses the claim; any other failure is a pause that doubles. */
+ * nothing of what it claimed loses the claim; any other failure is a pause that doubles.
+ *
+ * A batch that comes early (stage.c) ends its call: what else was asked for goes on in another one
+ * at once, and this claim when what it waits for is there. */
 #include "protocol/database/state.h"
 
 #define BACK_OFF_MAX_NS (UINT64_C(300) * 1000000000)
@@ -27,7 +30,7 @@ void fb_database_changed(fb_node *node, uint32_t link, uint32_t member, fb_id id
     }
     fb_id peer = fb_member_id(node, member);
     if (!fb_want(node, area, peer, incarnation, batch, link)) return;
-    fb_wanted_store(node, area, peer, link);
+    fb_wanted_store(node, area, peer, incarnation, link);
     fb_fetch_go(node, area);
 }
 
@@ -81,6 +84,7 @@ static uint64_t may_ask_ns(const fb_node *node, uint32_t area, const fb_wanted *
     return fb_max_u64(wanted->again_ns, asked_until(node, area, wanted->node));
 }
 
+/* The heads that are here of the node: first of the life that is asked for. */
 static void write_range(const fb_node *node, uint32_t area, const fb_wanted *wanted, fb_writer *w)
 {
     fb_write_id(w, wanted->node);
@@ -89,10 +93,19 @@ static void write_range(const fb_node *node, uint32_t area, const fb_wanted *wan
     size_t count_at = w->at;
     uint32_t count = 0;
     fb_write_u8(w, 0);
+    uint32_t same = fb_vector_find(node, area, wanted->node, wanted->incarnation);
+    if (same != FB_NONE) {
+        fb_write_u64(w, wanted->incarnation);
+        fb_write_u64(w, fb_vector_get(node, same)->batch);
+        count++;
+    }
     for (uint32_t at = fb_area_get(node, area)->entries; at != 0 && count < FB_FETCH_HAVES_MAX;) {
         const fb_vector *v = fb_vector_get(node, at - 1);
+        uint32_t entry = at - 1;
         at = v->next;
-        if (v->closed || v->batch == 0 || !fb_id_equal(v->node, wanted->node)) continue;
+        if (v->closed || v->batch == 0 || !fb_id_equal(v->node, wanted->node) || entry == same) {
+            continue;
+        }
         fb_write_u64(w, v->incarnation);
         fb_write_u64(w, v->batch);
         count++;
@@ -236,6 +249,25 @@ void fb_fetch_unpark(fb_node *node, uint32_t space)
     }
 }
 
+void fb_fetch_woken(fb_node *node, uint32_t area, fb_dot last)
+{
+    bool any = false;
+    for (uint32_t at = fb_area_get(node, area)->wants; at != 0;) {
+        fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        uint32_t place = at - 1;
+        at = wanted->next;
+        if (!wanted->waits || !fb_dot_same_life(wanted->waits_for, last) ||
+            wanted->waits_for.seq > last.seq) {
+            continue;
+        }
+        any = true;
+        wanted->waits = false;
+        wanted->back_off_ns = wanted->again_ns = 0;
+        fb_wanted_touch(node, place);
+    }
+    if (any) fb_timer_set(node, &fb_area_get(node, area)->wanted, node->mono_ns);
+}
+
 static void on_timer(fb_node *node, uint32_t area)
 {
     if (!fb_area_get(node, area)->used) return;
@@ -256,10 +288,6 @@ static void judge_claim(fb_node *node, const fb_fetch *fetch, uint32_t index)
     fb_wanted *wanted = fb_wanted_get(node, index);
     wanted->fetch = 0;
     fb_wanted_touch(node, index);
-    if (wanted->later_incarnation != 0) {
-        fb_wanted_promote(node, index);
-        return;
-    }
     if (wanted->again_ns > node->mono_ns) return; /* a batch of this node was refused */
     if (fetch->progress && !fetch->refused) {
         wanted->back_off_ns = wanted->again_ns = 0;
@@ -346,6 +374,39 @@ static void park(fb_node *node, uint32_t slot)
     }
 }
 
+/* The life of the signer that a call asks for; 0: it does not. */
+static uint64_t asked_life(const fb_node *node, uint32_t slot)
+{
+    const fb_fetch *fetch = &node->database->fetches[slot];
+    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
+        const fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        at = wanted->next;
+        if (wanted->fetch == slot + 1 && fb_id_equal(wanted->node, fetch->signer)) {
+            return wanted->incarnation;
+        }
+    }
+    return 0;
+}
+
+/* A batch came before what it replaces, and its record is large already: all claims about this life
+ * wait, and none about another one of the node, whose chain may be what is waited for. */
+static void defer(fb_node *node, uint32_t slot)
+{
+    const fb_fetch *fetch = &node->database->fetches[slot];
+    fb_count(node, FB_COUNTER_BATCHES_EARLY, 1);
+    uint64_t life = asked_life(node, slot);
+    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
+        fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        uint32_t place = at - 1;
+        at = wanted->next;
+        if (wanted->incarnation != life || !fb_id_equal(wanted->node, fetch->signer)) continue;
+        wanted->waits = true;
+        wanted->waits_for = fetch->waits_for;
+        pause(node, wanted); /* if it never comes */
+        fb_wanted_touch(node, place);
+    }
+}
+
 /* A batch was refused that its signer did sign: what is wanted of that node pauses, nothing else.
  */
 static void pause_signer(fb_node *node, uint32_t slot)
@@ -381,12 +442,17 @@ static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
     case FB_ERR_BATCH_CHAIN:
         /* What follows a parked or refused one. */
         return true;
+    case FB_ERR_BATCH_EARLY:
+        defer(node, slot);
+        fetch->progress = true; /* nobody is to blame, and nothing else has to wait */
+        return false;
     case FB_ERR_BUSY:
         return false;
     default:
         break;
     }
     fb_count(node, FB_COUNTER_BATCHES_REFUSED, 1);
+    if (status == FB_ERR_LIMIT) fb_count(node, FB_COUNTER_RECORDS_FULL, 1);
     if (status == FB_ERR_BATCH_LIVES) fb_count(node, FB_COUNTER_LIVES_REFUSED, 1);
     bool forged = status == FB_ERR_BATCH_MALFORMED || status == FB_ERR_BATCH_SIGNATURE ||
                   status == FB_ERR_BATCH_ROOT;

@@ -71,9 +71,10 @@ fb_span fb_key_changelog(uint8_t *out, uint32_t space, uint64_t sequence)
     return fb_writer_span(&w);
 }
 
-fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node)
+fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation)
 {
     fb_writer w = begin(out, FB_WANTED_KEY_BYTES, FB_TAG_WANTED, area);
     fb_write_id(&w, node);
+    fb_write_u64(&w, incarnation);
     return fb_writer_span(&w);
 }

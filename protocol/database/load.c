@@ -59,9 +59,10 @@ static fb_status take_entry(fb_node *node, uint8_t step, fb_read_entry entry)
         return fb_reader_done(&r) ? fb_area_load(node, local, entry.value) : FB_ERR_STORE_DAMAGED;
     }
     fb_id peer = fb_read_id(&r);
+    uint64_t incarnation = fb_read_u64(&r);
     uint32_t area = area_of_local(node, local);
     if (!fb_reader_done(&r)) return FB_ERR_STORE_DAMAGED;
-    return area == FB_NONE ? FB_OK : fb_wanted_load(node, area, peer, entry.value);
+    return area == FB_NONE ? FB_OK : fb_wanted_load(node, area, peer, incarnation, entry.value);
 }
 
 static void issue_page(fb_node *node, fb_op *op, uint8_t step, fb_span after)

@@ -317,7 +317,7 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     FB_TRY(fb_change_build(&w, &record, &write));
     fb_change change;
     FB_TRY(fb_change_decode(fb_writer_span(&w), &change));
-    FB_TRY(fb_stage_change(node, reads, place, &change, write.dot, always, NULL, out));
+    FB_TRY(fb_stage_change(node, reads, place, &change, write.dot, always, NULL, out, NULL));
     fb_change_leaf(&change, write.dot, out->leaf);
     out->created = !visible;
     out->at = (uint32_t)stage->bytes_len;

@@ -230,10 +230,45 @@ static bool own_conflict(const fb_node *node, const fb_record *record, const fb_
     return false;
 }
 
+/* A dot that the change replaces and that has not come. */
+static bool first_uncovered(const fb_change *change, bool (*covered)(void *, const uint8_t *),
+                            void *user, fb_dot *out)
+{
+    fb_dots dots = change->replaced;
+    fb_change_walk walk = fb_change_walk_of(change);
+    fb_change_field field;
+    do {
+        for (uint32_t i = 0; i < dots.count; i++) {
+            if (covered(user, dots.p + (size_t)i * FB_DOT_BYTES)) continue;
+            *out = fb_dots_at(dots, i);
+            return true;
+        }
+        bool more = fb_change_next(&walk, &field);
+        if (!more) return false;
+        dots = field.replaced;
+    } while (true);
+}
+
+/* Batches come in any order of their signers, so a record may have to hold much that is replaced
+ * already: values whose replacer has not come, and dots replaced before they came. Of a long
+ * history that is far more than the record ever was at its writers. Where it would be larger than a
+ * writer may make it, only what replaces nothing unknown is taken: then it is never larger than
+ * what came in any order before (a third) and what its writers saw together. */
+static fb_status judge_size(const fb_node *node, const fb_change *change, fb_status merged,
+                            size_t len, bool (*covered)(void *, const uint8_t *), void *user,
+                            fb_dot *early)
+{
+    if (merged == FB_OK && len <= node->database->record_write_max) return FB_OK;
+    if (MUTANT(EARLY_IS_TAKEN, first_uncovered(change, covered, user, early), false)) {
+        return FB_ERR_BATCH_EARLY;
+    }
+    return merged;
+}
+
 fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_area,
                           const fb_change *change, fb_dot dot,
                           bool (*covered)(void *, const uint8_t *), void *user,
-                          fb_staged_change *out)
+                          fb_staged_change *out, fb_dot *early)
 {
     struct fb_database *db = node->database;
     fb_stage *stage = &db->stage;
@@ -244,9 +279,13 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
     FB_TRY(fb_stage_record(node, reads, staged->area, change->record, &record));
     merge_user merge = {node, local, change->record, covered, user};
     const fb_merge_ops ops = {&merge, merge_covered, merge_came, merge_went};
-    fb_merged merged;
-    FB_TRY(fb_record_merge(&record, change, dot, &ops, stage->merged, stage->scratch,
-                           db->record_max, &merged));
+    fb_merged merged = {.conflict = false};
+    fb_status status = fb_record_merge(&record, change, dot, &ops, stage->merged, stage->scratch,
+                                       db->record_max, &merged);
+    if (!out->own) {
+        status = judge_size(node, change, status, merged.stored.len, covered, user, early);
+    }
+    FB_TRY(status);
     if (MUTANT(DELETE_LEAVES_TREE, true, change->op != FB_CHANGE_DELETE)) {
         FB_TRY(set_fingerprint(node, reads, staged, change->record, merged.fingerprint));
     }

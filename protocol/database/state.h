@@ -23,11 +23,11 @@
 #define FB_FIELD_KEY_BYTES_MAX (21u + 2u + FB_FIELD_NAME_BYTES_MAX + FB_DOT_BYTES)
 #define FB_TREE_KEY_BYTES      22u
 #define FB_CHANGELOG_KEY_BYTES 13u
-#define FB_WANTED_KEY_BYTES    21u
+#define FB_WANTED_KEY_BYTES    29u
 
 #define FB_VECTOR_VALUE_BYTES    (1u + 8 + 8 + 32 + 8 + 8)
 #define FB_CHANGELOG_VALUE_BYTES (1u + 4 + 16 + 1)
-#define FB_WANTED_VALUE_BYTES    (1u + 8 + 8)
+#define FB_WANTED_VALUE_BYTES    (1u + 8)
 #define FB_AREA_VALUE_BYTES_MAX  (1u + 4 + 1 + 2 + FB_COLLECTION_NAME_BYTES_MAX)
 
 /* One life of one node in one area: a head of its chain, or (closed) one that a later life has
@@ -122,18 +122,18 @@ typedef struct fb_builder {
     uint8_t leaves[FB_BATCH_CHANGES_MAX * 32];
 } fb_builder;
 
-/* A claim: something that a peer said to have and we lack. */
+/* A claim: something that a peer said to have and we lack, of one life of one node. */
 typedef struct fb_wanted {
     bool used;
     bool stored;
     bool parked; /* its epoch is unknown here yet */
+    bool waits;  /* a batch of it came early: for this dot of another life */
+    fb_dot waits_for;
     uint32_t area;
     uint32_t next; /* of the area, plus one; or free list */
     fb_id node;
     uint64_t incarnation;
-    uint64_t batch;             /* up to this one */
-    uint64_t later_incarnation; /* said while a call asks for the above; 0: nothing */
-    uint64_t later_batch;
+    uint64_t batch;       /* up to this one */
     uint32_t link;        /* who claims it, FB_NONE: nobody who is linked now */
     uint32_t avoid;       /* then: who was asked last and gave nothing */
     uint32_t fetch;       /* the call that asks for it, plus one */
@@ -168,6 +168,7 @@ typedef struct fb_fetch {
     fb_id signer;
     uint64_t incarnation, number;
     uint8_t hash[32];
+    fb_dot waits_for; /* FB_ERR_BATCH_EARLY */
 } fb_fetch;
 
 typedef struct fb_range {
@@ -335,7 +336,7 @@ fb_span fb_key_field(uint8_t *out, uint32_t area, fb_id record, fb_span name,
                      const uint8_t dot[FB_DOT_BYTES]);
 fb_span fb_key_tree(uint8_t *out, uint32_t area, uint32_t depth, const uint8_t key[16]);
 fb_span fb_key_changelog(uint8_t *out, uint32_t space, uint64_t sequence);
-fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node);
+fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation);
 
 /* area.c */
 void fb_areas_layout(fb_node *node, fb_arena *arena);
@@ -421,11 +422,13 @@ bool fb_stage_read(fb_node *node, fb_op *op, uint32_t area, fb_id record, uint32
 fb_status fb_stage_record(const fb_node *node, const fb_reads *reads, uint32_t area, fb_id record,
                           fb_record *out);
 /* Merges a change and stages record, values, tree and changelog. FB_ERR_AGAIN: the tree grew below
- * what was read; read again. FB_ERR_LIMIT. out->area, seq and bytes are the caller's. */
+ * what was read; read again. FB_ERR_LIMIT. FB_ERR_BATCH_EARLY: the record is large, and *early is a
+ * dot that a received change replaces and that is not covered. out->own, seq and bytes are the
+ * caller's. */
 fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_area,
                           const fb_change *change, fb_dot dot,
                           bool (*covered)(void *, const uint8_t *), void *user,
-                          fb_staged_change *out);
+                          fb_staged_change *out, fb_dot *early);
 /* What the stage puts. */
 void fb_stage_size(const fb_node *node, size_t *bytes, size_t *entries);
 /* Puts everything and makes it the state. */
@@ -489,10 +492,8 @@ void fb_wanted_reset(fb_node *node);
 bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint64_t batch,
              uint32_t link);
 /* Puts the claim into the set being built, if there is room. */
-void fb_wanted_store(fb_node *node, uint32_t area, fb_id peer, uint32_t link);
+void fb_wanted_store(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint32_t link);
 void fb_wanted_touch(fb_node *node, uint32_t wanted);
-/* What was said while the call ran is the claim now. */
-void fb_wanted_promote(fb_node *node, uint32_t wanted);
 /* Nobody has it: counted and forgotten. */
 void fb_wanted_drop(fb_node *node, uint32_t wanted);
 void fb_wanted_link_down(fb_node *node, uint32_t link);
@@ -509,7 +510,8 @@ void fb_fetch_has(fb_node *node, uint32_t fetch, fb_id peer);
 /* Starts what calls there can be for an area. */
 void fb_fetch_go(fb_node *node, uint32_t area);
 void fb_fetch_go_all(fb_node *node, uint32_t space);
-fb_status fb_wanted_load(fb_node *node, uint32_t area, fb_id peer, fb_span value);
+fb_status fb_wanted_load(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
+                         fb_span value);
 /* We have this batch: claims that it satisfies are forgotten. Puts one entry when room for it is
  * reserved, or there is. */
 void fb_wanted_satisfy(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
@@ -522,6 +524,8 @@ void fb_fetch_applied(fb_node *node, uint32_t fetch, fb_status status);
 fb_span fb_fetch_batch(const fb_node *node, uint32_t fetch);
 /* Statements came: what waited for them is asked for again. */
 void fb_fetch_unpark(fb_node *node, uint32_t space);
+/* Changes of a life came, up to this one: what waited for them is asked for again. */
+void fb_fetch_woken(fb_node *node, uint32_t area, fb_dot last);
 void fb_serve_layout(fb_node *node, fb_arena *arena);
 void fb_serve_reset(fb_node *node);
 void fb_vector_exchange_layout(fb_node *node, fb_arena *arena);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is wanted, and who said to have it. DESIGN 3.1, Vectors and fetch.
  *
- * A claim is the furthest batch of one node in one area that one peer said to have and we lack.
- * Claims of different peers about one node stand side by side, each with its own pauses, so a peer
- * that lies or is slow stands in no other's way. Without a link (it ended, or the claim was loaded)
+ * A claim is the furthest batch of one life of one node in one area that one peer said to have and
+ * we lack. Claims of different peers, and about different lives, stand side by side, each with its
+ * own pauses, so a peer that lies or is slow and a life whose batches have to wait stand in no
+ * other's way. Without a link (it ended, or the claim was loaded)
  * everybody is asked in turn.
  *
  * No claimer has more of the table than its share and half of what nobody's share is, so the claims
@@ -29,13 +30,13 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_id(w, wanted->node);
     fb_write_u64(w, wanted->incarnation);
     fb_write_u64(w, wanted->batch);
-    fb_write_u64(w, wanted->later_incarnation);
-    fb_write_u64(w, wanted->later_batch);
     fb_write_u64(w, wanted->again_ns);
     fb_write_u32(w, wanted->link);
     fb_write_u32(w, wanted->avoid);
     fb_write_u32(w, wanted->fetch);
-    fb_write_u8(w, wanted->parked ? 1 : 0);
+    fb_write_u8(w, (uint8_t)((wanted->parked ? 1u : 0u) | (wanted->waits ? 2u : 0u)));
+    if (!wanted->waits) return;
+    fb_write_dot(w, wanted->waits_for);
 }
 
 static const fb_digest_kind digest_kind = {"wanted", digest_count, digest_cell, digest_write};
@@ -73,17 +74,35 @@ static void unclaimed(fb_node *node, uint32_t link)
 
 /* The table */
 
-static uint32_t find(const fb_node *node, uint32_t area, fb_id peer, uint32_t link)
+static uint32_t find(const fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
+                     uint32_t link)
 {
     for (uint32_t at = fb_area_get(node, area)->wants; at != 0;) {
         const fb_wanted *wanted = fb_wanted_get(node, at - 1);
-        if (wanted->link == link && fb_id_equal(wanted->node, peer)) return at - 1;
+        if (wanted->link == link && wanted->incarnation == incarnation &&
+            fb_id_equal(wanted->node, peer)) {
+            return at - 1;
+        }
         at = wanted->next;
     }
     return FB_NONE;
 }
 
-static uint32_t add(fb_node *node, uint32_t area, fb_id peer, uint32_t link)
+/* A claim of this link about another life of the node, that no call asks for: where there is no
+ * room for both the news stand for it. */
+static uint32_t find_other(const fb_node *node, uint32_t area, fb_id peer, uint32_t link)
+{
+    for (uint32_t at = fb_area_get(node, area)->wants; at != 0;) {
+        const fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        if (wanted->link == link && wanted->fetch == 0 && fb_id_equal(wanted->node, peer)) {
+            return at - 1;
+        }
+        at = wanted->next;
+    }
+    return FB_NONE;
+}
+
+static uint32_t add(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint32_t link)
 {
     struct fb_database *db = node->database;
     if (db->wanted_free == 0 || !may_claim(node, link)) return FB_NONE;
@@ -91,7 +110,12 @@ static uint32_t add(fb_node *node, uint32_t area, fb_id peer, uint32_t link)
     fb_wanted *wanted = &db->wanted[index];
     db->wanted_free = wanted->next;
     fb_digest_cell cell = wanted->cell;
-    *wanted = (fb_wanted){.used = true, .area = area, .node = peer, .link = link, .avoid = FB_NONE};
+    *wanted = (fb_wanted){.used = true,
+                          .area = area,
+                          .node = peer,
+                          .incarnation = incarnation,
+                          .link = link,
+                          .avoid = FB_NONE};
     wanted->cell = cell;
     /* Last: who says again what came to nothing is asked after the others. */
     uint32_t *at = &fb_area_get(node, area)->wants;
@@ -125,14 +149,26 @@ static bool lacking(const fb_node *node, uint32_t area, fb_id peer, uint64_t inc
     return entry == FB_NONE || fb_vector_get(node, entry)->batch < batch;
 }
 
-void fb_wanted_promote(fb_node *node, uint32_t index)
+/* The key stands for all claims about one life. */
+static void unstore(fb_node *node, uint32_t index)
 {
-    fb_wanted *wanted = fb_wanted_get(node, index);
-    wanted->incarnation = wanted->later_incarnation;
-    wanted->batch = wanted->later_batch;
-    wanted->later_incarnation = wanted->later_batch = 0;
-    wanted->back_off_ns = wanted->again_ns = 0;
-    fb_wanted_touch(node, index);
+    const fb_wanted *wanted = fb_wanted_get(node, index);
+    for (uint32_t at = fb_area_get(node, wanted->area)->wants; at != 0;) {
+        const fb_wanted *other = fb_wanted_get(node, at - 1);
+        if (at - 1 != index && other->stored && other->incarnation == wanted->incarnation &&
+            other->batch > wanted->batch && fb_id_equal(other->node, wanted->node)) {
+            return;
+        }
+        at = other->next;
+    }
+    uint8_t key[FB_WANTED_KEY_BYTES];
+    uint32_t local = fb_area_get(node, wanted->area)->local;
+    fb_delete(node, fb_key_wanted(key, local, wanted->node, wanted->incarnation));
+}
+
+static bool may_unstore(const fb_node *node)
+{
+    return fb_write_fits(node, fb_write_entry_bytes(FB_WANTED_KEY_BYTES, 0), 1);
 }
 
 bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint64_t batch,
@@ -150,72 +186,58 @@ bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uin
         node->database->spaces[space].strangers = true;
         return false;
     }
-    uint32_t index = find(node, area, peer, link);
-    if (index == FB_NONE) index = add(node, area, peer, link);
+    uint32_t index = find(node, area, peer, incarnation, link);
+    if (index == FB_NONE) index = add(node, area, peer, incarnation, link);
+    if (index == FB_NONE) index = find_other(node, area, peer, link);
     if (index == FB_NONE) return false;
     fb_wanted *wanted = fb_wanted_get(node, index);
-    if (wanted->fetch != 0 && wanted->incarnation != incarnation) {
-        /* The call under way asks for another life; then comes this one. */
-        if (wanted->later_incarnation != incarnation || wanted->later_batch < batch) {
-            wanted->later_incarnation = incarnation;
-            wanted->later_batch = batch;
-        }
-    } else if (wanted->incarnation != incarnation || wanted->batch < batch) {
+    if (wanted->incarnation != incarnation) {
+        if (wanted->stored && may_unstore(node)) unstore(node, index);
         wanted->incarnation = incarnation;
+        wanted->batch = 0;
+        wanted->waits = wanted->parked = wanted->stored = false;
+    }
+    if (wanted->batch < batch) {
         wanted->batch = batch;
-        /* News end a pause: that of this claimer's own claim. */
-        wanted->back_off_ns = wanted->again_ns = 0;
+        /* News end a pause: that of this claimer's own claim. Not one for what comes before. */
+        if (!wanted->waits) wanted->back_off_ns = wanted->again_ns = 0;
     }
     fb_wanted_touch(node, index);
     return true;
 }
 
-void fb_wanted_store(fb_node *node, uint32_t area, fb_id peer, uint32_t link)
+void fb_wanted_store(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint32_t link)
 {
-    uint32_t index = find(node, area, peer, link);
+    uint32_t index = find(node, area, peer, incarnation, link);
     const fb_area *a = fb_area_get(node, area);
     size_t bytes = fb_write_entry_bytes(FB_WANTED_KEY_BYTES, FB_WANTED_VALUE_BYTES);
     if (index == FB_NONE || !a->stored || !fb_write_fits(node, bytes + FB_CHANGED_SPARE_BYTES, 5)) {
         return;
     }
     fb_wanted *wanted = fb_wanted_get(node, index);
-    bool later = wanted->later_incarnation != 0;
     uint8_t key[FB_WANTED_KEY_BYTES], value[FB_WANTED_VALUE_BYTES];
     fb_writer w = fb_writer_of(value, sizeof value);
     fb_write_u8(&w, 1);
-    fb_write_u64(&w, later ? wanted->later_incarnation : wanted->incarnation);
-    fb_write_u64(&w, later ? wanted->later_batch : wanted->batch);
-    fb_put(node, fb_key_wanted(key, a->local, peer), fb_writer_span(&w));
+    fb_write_u64(&w, wanted->batch);
+    fb_put(node, fb_key_wanted(key, a->local, peer, incarnation), fb_writer_span(&w));
     wanted->stored = true;
 }
 
-fb_status fb_wanted_load(fb_node *node, uint32_t area, fb_id peer, fb_span value)
+fb_status fb_wanted_load(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
+                         fb_span value)
 {
     fb_reader r = fb_reader_of(value);
     uint8_t version = fb_read_u8(&r);
-    uint64_t incarnation = fb_read_u64(&r);
     uint64_t batch = fb_read_u64(&r);
     if (!fb_reader_done(&r)) return FB_ERR_STORE_DAMAGED;
     if (version != 1) return FB_ERR_VERSION_NEWER;
     if (!lacking(node, area, peer, incarnation, batch)) return FB_OK;
-    uint32_t index = add(node, area, peer, FB_NONE);
+    uint32_t index = add(node, area, peer, incarnation, FB_NONE);
     if (index == FB_NONE) return FB_OK;
     fb_wanted *wanted = fb_wanted_get(node, index);
-    wanted->incarnation = incarnation;
     wanted->batch = batch;
     wanted->stored = true;
     return FB_OK;
-}
-
-static void unstore(fb_node *node, const fb_wanted *wanted)
-{
-    uint8_t key[FB_WANTED_KEY_BYTES];
-    fb_delete(node, fb_key_wanted(key, fb_area_get(node, wanted->area)->local, wanted->node));
-}
-
-static bool may_unstore(const fb_node *node)
-{
-    return fb_write_fits(node, fb_write_entry_bytes(FB_WANTED_KEY_BYTES, 0), 1);
 }
 
 void fb_wanted_satisfy(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
@@ -226,17 +248,9 @@ void fb_wanted_satisfy(fb_node *node, uint32_t area, fb_id peer, uint64_t incarn
         fb_wanted *wanted = fb_wanted_get(node, index);
         at = wanted->next;
         if (!fb_id_equal(wanted->node, peer)) continue;
-        if (wanted->later_incarnation == incarnation && wanted->later_batch <= batch) {
-            wanted->later_incarnation = wanted->later_batch = 0;
-            fb_wanted_touch(node, index);
-        }
         if (wanted->incarnation != incarnation || wanted->batch > batch) continue;
-        if (wanted->later_incarnation != 0) {
-            fb_wanted_promote(node, index);
-            continue;
-        }
         if (wanted->stored && (reserved || may_unstore(node))) {
-            unstore(node, wanted);
+            unstore(node, index);
             reserved = false;
         }
         if (wanted->fetch != 0) fb_fetch_has(node, wanted->fetch - 1, peer);
@@ -249,7 +263,7 @@ void fb_wanted_drop(fb_node *node, uint32_t index)
     const fb_wanted *wanted = fb_wanted_get(node, index);
     fb_count(node, FB_COUNTER_CLAIMS_DROPPED, 1);
     /* What stays behind in the store is judged again after a restart. */
-    if (wanted->stored && may_unstore(node)) unstore(node, wanted);
+    if (wanted->stored && may_unstore(node)) unstore(node, index);
     release(node, index);
 }
 
@@ -260,8 +274,14 @@ void fb_wanted_link_down(fb_node *node, uint32_t link)
         fb_wanted *wanted = &db->wanted[i];
         if (!wanted->used || wanted->link != link) continue;
         /* Others are asked; of an area that only this peer named, nobody else. */
-        if (!fb_area_get(node, wanted->area)->stored || !may_claim(node, FB_NONE) ||
-            find(node, wanted->area, wanted->node, FB_NONE) != FB_NONE) {
+        uint32_t nobodys = find(node, wanted->area, wanted->node, wanted->incarnation, FB_NONE);
+        if (nobodys != FB_NONE) {
+            fb_wanted *other = fb_wanted_get(node, nobodys);
+            if (other->batch < wanted->batch) other->batch = wanted->batch;
+            fb_wanted_touch(node, nobodys);
+        }
+        if (nobodys != FB_NONE || !fb_area_get(node, wanted->area)->stored ||
+            !may_claim(node, FB_NONE)) {
             release(node, i);
             continue;
         }

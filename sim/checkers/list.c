@@ -79,5 +79,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_acknowledged_survives,
     &fb_sim_check_one_link,
     &fb_sim_check_tree_recomputed,
+    &fb_sim_check_honest_fits,
     NULL,
 };

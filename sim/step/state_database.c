@@ -51,6 +51,11 @@ static void area_fields(fb_sim_fields *f, const struct fb_database *d, uint32_t 
         }
         fb_sim_field(f, "batch", "%llu", (unsigned long long)w->batch);
         fb_sim_field(f, "parked", "%s", w->parked ? "yes" : "no");
+        if (w->waits) {
+            fb_sim_field(f, "waits_for", "%s/%08x %llu", fb_sim_id_name(f, w->waits_for.node),
+                         (unsigned)(w->waits_for.incarnation >> 32),
+                         (unsigned long long)w->waits_for.seq);
+        }
         fb_sim_field(f, "asked", "%s", w->fetch != 0 ? "yes" : "no");
     }
 }

@@ -131,7 +131,7 @@ static void another_life_is_asked_for_after_the_call(void **state)
     test_net_pause_store(net, LIAR, false);
     test_net_settle(net);
     assert_int_equal(db->serial, before + 2); /* a call for each */
-    assert_int_equal(counted(FB_COUNTER_CLAIMS_DROPPED), 1);
+    assert_int_equal(counted(FB_COUNTER_CLAIMS_DROPPED), 2);
     assert_int_equal(db->claims[test_net_link(net, VICTIM, LIAR)], 0);
     test_net_free(net);
 }

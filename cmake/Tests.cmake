@@ -101,6 +101,14 @@ add_test(NAME tidy_selftest COMMAND Python3::Interpreter
   ${CMAKE_SOURCE_DIR}/tests/tidy/selftest.py)
 set_tests_properties(tidy_rules tidy_selftest PROPERTIES LABELS tidy TIMEOUT 120)
 
+# The catalogue of requirements against itself, the code, the checks and the tests; and its tools.
+set(FB_CONFORMANCE ${CMAKE_SOURCE_DIR}/specs-conformance)
+add_test(NAME requirements_catalogue
+  COMMAND Python3::Interpreter ${FB_CONFORMANCE}/check_catalogue.py)
+add_test(NAME requirements_selftest COMMAND Python3::Interpreter ${FB_CONFORMANCE}/selftest.py)
+set_tests_properties(requirements_catalogue requirements_selftest PROPERTIES
+  LABELS "unit;conformance" TIMEOUT 120)
+
 # The install tree is used by a project that sees nothing else.
 if(FB_PLAIN_OBJECTS)
   add_test(NAME consumer COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR}

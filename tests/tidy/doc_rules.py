@@ -9,7 +9,7 @@ from tree import Finding
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 _SPAN = re.compile(r"`([^`]+)`")
-_PATH = re.compile(r"^(?:\./)?(?:protocol|sim|io|runtime|fuzz|tests|docs|cmake|\.ci)/[\w./*{},-]*$")
+_PATH = re.compile(r"^(?:\./)?(?:protocol|sim|io|runtime|fuzz|tests|docs|cmake|specs-conformance|\.ci)/[\w./*{},-]*$")
 # Between these two comments a document speaks of what a later plane will bring.
 _LATER = re.compile(r"<!--\s*paths:\s*(later|now)\s*-->")
 

@@ -740,6 +740,13 @@ static void sync_is_answered_with_one_changed(void **state)
     assert_int_equal(fakes[0]->changed.calls, 2);
     settle(true);
     assert_int_equal(fakes[0]->changed.calls, 3);
+    /* Who is no member any more when it could leave asks nobody. */
+    uint64_t dropped = fb_message_counts_of(&fakes[0]->node, 1)->dropped;
+    fakes[0]->status[0] = FB_MEMBER_PENDING;
+    fb_message_sync(&fakes[0]->node, 0, 1, area_of(3), false);
+    settle(true);
+    assert_int_equal(fakes[0]->changed.calls, 3);
+    assert_int_equal(fb_message_counts_of(&fakes[0]->node, 1)->dropped, dropped + 1);
 }
 
 static void the_answer_to_sync_names_it(void **state)

@@ -101,7 +101,6 @@ static void sizes_of_many(const bench_args *args, fb_sim_config *config)
     sizes->write_set_entries = 80;
     config->store_items = 16 * links + 7 * (args->record_count + args->nodes) / 2;
     config->connections = 64 + args->nodes * links;
-    config->blob_buckets = 1u << 15;
 }
 
 static void sizes_for(const bench_args *args, fb_sim_config *config, bool records)
@@ -123,7 +122,6 @@ static void sizes_for(const bench_args *args, fb_sim_config *config, bool record
     if (records && args->nodes <= 8) {
         config->store_items = 1u << 20;
         config->blob_bytes = UINT64_C(2) << 30;
-        config->blob_buckets = 1u << 20;
     }
 }
 

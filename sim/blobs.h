@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pool of byte strings for the whole world: keys and values of all simulated stores, kept once
- * however many nodes hold them, and buffers of what is on its way.
+/* One pool of byte strings for the whole world: keys and values of all simulated stores, and
+ * buffers of what is on its way.
  *
- * A blob is named by a 32-bit number, its place in units of 16 bytes; 0 is
- * none and 1 is never given. Interned blobs are
- * shared and never written; plain ones belong to who made them. Both are counted. All memory is
- * taken at the start. */
+ * A blob is named by a 32-bit number, its place in units of 16 bytes; 0 is none. A number of
+ * references is kept before its bytes, which are aligned to 8. All memory is taken at the start. */
 #ifndef FB_SIM_BLOBS_H
 #define FB_SIM_BLOBS_H
 
@@ -21,29 +19,44 @@ typedef struct fb_sim_blobs {
     uint64_t used;     /* bytes ever carved from memory */
     uint64_t live;     /* bytes in blobs that are held now */
     uint64_t live_peak;
-    uint32_t *buckets; /* of interned blobs */
-    uint32_t bucket_mask;
     uint8_t poison; /* fills what was made and is not written yet; 0: nothing does */
     fb_sim_blob free[FB_SIM_BLOB_CLASSES];
 } fb_sim_blobs;
 
-/* memory: capacity bytes aligned to 16. buckets: a power of two, zeroed. */
-void fb_sim_blobs_init(fb_sim_blobs *blobs, uint8_t *memory, uint64_t capacity, uint32_t *buckets,
-                       uint32_t bucket_count);
+/* Stands before the bytes of each blob. */
+typedef struct fb_sim_blob_head {
+    uint32_t references;
+    uint32_t len; /* of a free one: the next of its class */
+} fb_sim_blob_head;
 
-/* The blob of these bytes, with one more reference. When the pool is spent the run ends as
- * `resource` (fb_sim_fail_resource). */
-fb_sim_blob fb_sim_blob_intern(fb_sim_blobs *blobs, fb_span bytes);
+/* memory: capacity bytes aligned to 16. */
+void fb_sim_blobs_init(fb_sim_blobs *blobs, uint8_t *memory, uint64_t capacity);
 
-/* The interned blob of these bytes without a further reference, or 0. */
-fb_sim_blob fb_sim_blob_find(const fb_sim_blobs *blobs, fb_span bytes);
-
-/* A private blob of len bytes of any content, to be filled in by the caller. */
+/* A blob of len bytes of any content, to be filled in by the caller. When the pool is spent the run
+ * ends as `resource` (fb_sim_fail_resource). */
 fb_sim_blob fb_sim_blob_make(fb_sim_blobs *blobs, size_t len);
-uint8_t *fb_sim_blob_writable(fb_sim_blobs *blobs, fb_sim_blob blob);
-
-fb_span fb_sim_blob_bytes(const fb_sim_blobs *blobs, fb_sim_blob blob);
-void fb_sim_blob_hold(fb_sim_blobs *blobs, fb_sim_blob blob);
 void fb_sim_blob_drop(fb_sim_blobs *blobs, fb_sim_blob blob);
+
+static inline fb_sim_blob_head *fb_sim_blob_head_of(const fb_sim_blobs *blobs, fb_sim_blob blob)
+{
+    return (fb_sim_blob_head *)(void *)(blobs->memory + (uint64_t)blob * 16);
+}
+
+/* For who made it, before anybody else holds it. */
+static inline uint8_t *fb_sim_blob_writable(const fb_sim_blobs *blobs, fb_sim_blob blob)
+{
+    return (uint8_t *)(fb_sim_blob_head_of(blobs, blob) + 1);
+}
+
+static inline fb_span fb_sim_blob_bytes(const fb_sim_blobs *blobs, fb_sim_blob blob)
+{
+    const fb_sim_blob_head *head = fb_sim_blob_head_of(blobs, blob);
+    return fb_span_of(head + 1, head->len);
+}
+
+static inline void fb_sim_blob_hold(const fb_sim_blobs *blobs, fb_sim_blob blob)
+{
+    fb_sim_blob_head_of(blobs, blob)->references++;
+}
 
 #endif

@@ -24,7 +24,6 @@ fb_sim_config fb_sim_config_default(void)
         .timing = fb_options_small().timing,
         .store_items = 1u << 17,
         .blob_bytes = UINT64_C(512) << 20,
-        .blob_buckets = 1u << 17,
         .connections = 256,
         .window_bytes = 65536,
         .delay_min_ns = 200000,

@@ -58,6 +58,15 @@ static void measure_release(void *user, void *memory, size_t bytes)
     (void)bytes;
 }
 
+void fb_sim_stores_init(fb_sim_world *world, fb_arena *arena)
+{
+    const fb_sim_config *config = &world->config;
+    /* Of what many nodes hold nearly all is held by many. */
+    uint32_t times = config->nodes < 8 ? config->nodes : 8;
+    uint32_t columns = config->faults ? 2 * config->nodes : config->nodes;
+    fb_sim_keys_init(&world->keys, arena, &world->blobs, columns, times * config->store_items);
+}
+
 void fb_sim_process_init(fb_sim_world *world, uint32_t index, fb_arena *arena)
 {
     fb_sim_node local = {0};
@@ -78,11 +87,12 @@ void fb_sim_process_init(fb_sim_world *world, uint32_t index, fb_arena *arena)
     }
     node->memory_bytes = world->instance_bytes;
     node->memory = fb_arena_take(arena, 1, node->memory_bytes);
-    fb_sim_store_init(&node->store, arena, &world->blobs, world->config.store_items);
-    if (world->config.faults) {
-        fb_sim_store_init(&node->backup, arena, &world->blobs, world->config.store_items);
-    }
     if (arena->base == NULL) return;
+    uint32_t items = world->config.store_items;
+    fb_sim_store_init(&node->store, &world->keys, index, items);
+    if (world->config.faults) {
+        fb_sim_store_init(&node->backup, &world->keys, world->config.nodes + index, items);
+    }
     node->provider.fired = &world->fired[FB_SIM_FAULT_FORGE];
     static const char label[] = "faberio-node-id-v1";
     fb_span parts[2] = {fb_span_of(label, sizeof label),

@@ -79,7 +79,7 @@ typedef struct fb_sim_node {
     fb_sim_clock clock;
 
     fb_sim_store store;
-    fb_sim_store backup; /* an old image of the disk; no tables when the profile has no rollback */
+    fb_sim_store backup; /* an old image of the disk; none when the profile has no rollback */
     bool has_backup;
     fb_sim_disk disk;
     fb_sim_write writes[FB_SIM_WRITES_PENDING];
@@ -108,6 +108,8 @@ void fb_sim_at_flush(fb_sim_world *world, uint32_t node);
 
 void fb_sim_backup(fb_sim_world *world, uint32_t node);
 
+/* The table of keys of all disks. */
+void fb_sim_stores_init(fb_sim_world *world, fb_arena *arena);
 void fb_sim_process_init(fb_sim_world *world, uint32_t node, fb_arena *arena);
 
 #endif

@@ -5,92 +5,68 @@
 #include "protocol/base/hash.h"
 #include "sim/fail.h"
 
-#define REMOVED   1u
 #define NOT_FOUND UINT32_MAX
 
-void fb_sim_store_init(fb_sim_store *store, fb_arena *arena, fb_sim_blobs *blobs,
-                       uint32_t items_max)
+/* In wider tables a value is looked for in the column that was put last, not in all. */
+#define NARROW 16u
+
+/* One key and what each store has under it; a blob, followed by the key's bytes. */
+typedef struct row {
+    uint32_t hash;
+    fb_sim_blob next; /* in its bucket */
+    uint32_t key_len;
+    uint16_t holders;     /* columns with a value */
+    uint16_t last;        /* column that was put last */
+    fb_sim_blob values[]; /* 0: this store does not have the key */
+} row;
+
+static row *row_of(const fb_sim_keys *keys, fb_sim_blob blob)
 {
-    *store = (fb_sim_store){.blobs = blobs, .items_max = items_max};
-    uint32_t slots = 16;
-    while (slots < items_max + items_max / 4) slots *= 2;
-    store->slot_mask = slots - 1;
-    store->slots = fb_arena_take(arena, slots, sizeof *store->slots);
+    return (row *)(void *)fb_sim_blob_writable(keys->blobs, blob);
+}
+
+static fb_span key_of(const fb_sim_keys *keys, const row *r)
+{
+    return fb_span_of((const uint8_t *)(r->values + keys->columns), r->key_len);
+}
+
+void fb_sim_keys_init(fb_sim_keys *keys, fb_arena *arena, fb_sim_blobs *blobs, uint32_t columns,
+                      uint32_t rows_max)
+{
+    FB_ASSERT(columns <= UINT16_MAX);
+    *keys = (fb_sim_keys){.blobs = blobs, .columns = columns, .rows_max = rows_max};
+    uint32_t buckets = 16;
+    while (buckets < rows_max / 2) buckets *= 2;
+    keys->bucket_mask = buckets - 1;
+    keys->buckets = fb_arena_take(arena, buckets, sizeof *keys->buckets);
     /* Leaves are split in halves and merged when two fit in three quarters of one, so that half a
      * leaf each is the worst lasting case. */
-    store->leaves_max = items_max / (FB_SIM_LEAF_KEYS / 3) + 4;
-    store->leaves = fb_arena_take(arena, store->leaves_max, sizeof *store->leaves);
-    store->order = fb_arena_take(arena, store->leaves_max, sizeof *store->order);
-    store->free_leaf = NOT_FOUND;
+    keys->leaves_max = rows_max / (FB_SIM_LEAF_ROWS / 3) + 4;
+    keys->leaves = fb_arena_take(arena, keys->leaves_max, sizeof *keys->leaves);
+    keys->order = fb_arena_take(arena, keys->leaves_max, sizeof *keys->order);
+    keys->free_leaf = NOT_FOUND;
 }
 
-/* The hash table: key blobs are interned, so equal keys are equal numbers. */
-
-static uint32_t slot_start(const fb_sim_store *store, fb_sim_blob key)
+void fb_sim_store_init(fb_sim_store *store, fb_sim_keys *keys, uint32_t column, uint32_t items_max)
 {
-    return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & store->slot_mask;
-}
-
-static fb_sim_slot *slot_find(const fb_sim_store *store, fb_sim_blob key)
-{
-    for (uint32_t at = slot_start(store, key);; at = (at + 1) & store->slot_mask) {
-        fb_sim_slot *slot = &store->slots[at];
-        if (slot->key == key) return slot;
-        if (slot->key == 0) return NULL;
-    }
-}
-
-static void slots_rebuild(fb_sim_store *store)
-{
-    memset(store->slots, 0, ((size_t)store->slot_mask + 1) * sizeof *store->slots);
-    store->slots_used = 0;
-}
-
-static void slot_insert_new(fb_sim_store *store, fb_sim_blob key, fb_sim_blob value)
-{
-    uint32_t at = slot_start(store, key);
-    while (store->slots[at].key > REMOVED) at = (at + 1) & store->slot_mask;
-    if (store->slots[at].key == 0) store->slots_used++;
-    store->slots[at] = (fb_sim_slot){key, value};
-}
-
-/* Removed places are swept when they crowd the table: values wait in the leaves' order. */
-static void slots_sweep(fb_sim_store *store)
-{
-    uint32_t size = store->slot_mask + 1;
-    if (store->slots_used < size - size / 8) return;
-    /* In place: lift each chain once. Everything after a gap is put in again from scratch. */
-    uint32_t start = 0;
-    while (store->slots[start].key != 0) start++;
-    for (uint32_t i = 1; i < size; i++) {
-        uint32_t at = (start + i) & store->slot_mask;
-        fb_sim_slot slot = store->slots[at];
-        if (slot.key == 0) continue;
-        store->slots[at].key = 0;
-        store->slots_used--;
-        if (slot.key != REMOVED) slot_insert_new(store, slot.key, slot.value);
-    }
+    FB_ASSERT(column < keys->columns);
+    *store = (fb_sim_store){.keys = keys, .column = column, .items_max = items_max};
 }
 
 /* The order. */
 
-static fb_span key_bytes(const fb_sim_store *store, fb_sim_blob key)
+static fb_span first_key(const fb_sim_keys *keys, uint32_t place)
 {
-    return fb_sim_blob_bytes(store->blobs, key);
-}
-
-static fb_span first_key(const fb_sim_store *store, uint32_t place)
-{
-    return key_bytes(store, store->leaves[store->order[place]].keys[0]);
+    return key_of(keys, row_of(keys, keys->leaves[keys->order[place]].rows[0]));
 }
 
 /* The last place whose first key is not beyond the key; 0 when all are. */
-static uint32_t place_of(const fb_sim_store *store, fb_span key)
+static uint32_t place_of(const fb_sim_keys *keys, fb_span key)
 {
-    uint32_t low = 0, high = store->leaf_count;
+    uint32_t low = 0, high = keys->leaf_count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (fb_span_compare(first_key(store, middle), key) <= 0) {
+        if (fb_span_compare(first_key(keys, middle), key) <= 0) {
             low = middle;
         } else {
             high = middle;
@@ -99,24 +75,29 @@ static uint32_t place_of(const fb_sim_store *store, fb_span key)
     return low;
 }
 
-static uint32_t place_of_hinted(const fb_sim_store *store, fb_span key)
+static bool is_place_of(const fb_sim_keys *keys, uint32_t place, fb_span key)
 {
-    uint32_t hint = store->finger;
-    if (hint < store->leaf_count && fb_span_compare(first_key(store, hint), key) <= 0 &&
-        (hint + 1 == store->leaf_count || fb_span_compare(first_key(store, hint + 1), key) > 0)) {
-        return hint;
-    }
-    return place_of(store, key);
+    if (place >= keys->leaf_count || fb_span_compare(first_key(keys, place), key) > 0) return false;
+    return place + 1 == keys->leaf_count || fb_span_compare(first_key(keys, place + 1), key) > 0;
+}
+
+/* Keys that count up (batches, the changelog) differ in their last bytes alone. */
+static uint32_t *finger_of(fb_sim_keys *keys, fb_span key)
+{
+    uint64_t common = fb_xxh64(key.p, key.len > 4 ? key.len - 4 : key.len, 0);
+    return &keys->fingers[common % FB_SIM_FINGERS];
 }
 
 /* How many keys of the leaf are below the key. */
-static uint32_t below(const fb_sim_store *store, const fb_sim_leaf *leaf, fb_span key)
+static uint32_t below(const fb_sim_keys *keys, const fb_sim_leaf *leaf, fb_span key)
 {
     uint32_t low = 0, high = leaf->count;
-    if (high != 0 && fb_span_compare(key_bytes(store, leaf->keys[high - 1]), key) < 0) return high;
+    if (high != 0 && fb_span_compare(key_of(keys, row_of(keys, leaf->rows[high - 1])), key) < 0) {
+        return high;
+    }
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (fb_span_compare(key_bytes(store, leaf->keys[middle]), key) < 0) {
+        if (fb_span_compare(key_of(keys, row_of(keys, leaf->rows[middle])), key) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -125,163 +106,291 @@ static uint32_t below(const fb_sim_store *store, const fb_sim_leaf *leaf, fb_spa
     return low;
 }
 
-static uint32_t leaf_take(fb_sim_store *store)
+static uint32_t leaf_take(fb_sim_keys *keys)
 {
-    uint32_t leaf = store->free_leaf;
+    uint32_t leaf = keys->free_leaf;
     if (leaf != NOT_FOUND) {
-        store->free_leaf = store->leaves[leaf].next_free;
+        keys->free_leaf = keys->leaves[leaf].next_free;
     } else {
-        if (store->leaves_carved == store->leaves_max) fb_sim_fail_resource("leaves of a store");
-        leaf = store->leaves_carved++;
+        if (keys->leaves_carved == keys->leaves_max) fb_sim_fail_resource("leaves of the stores");
+        leaf = keys->leaves_carved++;
     }
-    store->leaves[leaf].count = 0;
+    keys->leaves[leaf].count = 0;
     return leaf;
 }
 
-static void order_insert(fb_sim_store *store, uint32_t place, uint32_t leaf)
+static void leaf_give(fb_sim_keys *keys, uint32_t leaf)
 {
-    memmove(&store->order[place + 1], &store->order[place],
-            (store->leaf_count - place) * sizeof *store->order);
-    store->order[place] = leaf;
-    store->leaf_count++;
+    keys->leaves[leaf].next_free = keys->free_leaf;
+    keys->free_leaf = leaf;
 }
 
-static void order_remove(fb_sim_store *store, uint32_t place)
+static void order_insert(fb_sim_keys *keys, uint32_t place, uint32_t leaf)
 {
-    uint32_t leaf = store->order[place];
-    store->leaves[leaf].next_free = store->free_leaf;
-    store->free_leaf = leaf;
-    store->leaf_count--;
-    memmove(&store->order[place], &store->order[place + 1],
-            (store->leaf_count - place) * sizeof *store->order);
+    memmove(&keys->order[place + 1], &keys->order[place],
+            (keys->leaf_count - place) * sizeof *keys->order);
+    keys->order[place] = leaf;
+    keys->leaf_count++;
 }
 
-static void key_insert(fb_sim_store *store, fb_sim_blob key)
+static void order_remove(fb_sim_keys *keys, uint32_t place)
 {
-    fb_span bytes = key_bytes(store, key);
-    if (store->leaf_count == 0) order_insert(store, 0, leaf_take(store));
-    uint32_t place = store->leaf_count == 1 ? 0 : place_of_hinted(store, bytes);
-    fb_sim_leaf *leaf = &store->leaves[store->order[place]];
-    uint32_t at = leaf->count == 0 ? 0 : below(store, leaf, bytes);
-    if (leaf->count == FB_SIM_LEAF_KEYS) {
+    leaf_give(keys, keys->order[place]);
+    keys->leaf_count--;
+    memmove(&keys->order[place], &keys->order[place + 1],
+            (keys->leaf_count - place) * sizeof *keys->order);
+}
+
+static void order_add_row(fb_sim_keys *keys, fb_sim_blob blob, fb_span key)
+{
+    if (keys->leaf_count == 0) order_insert(keys, 0, leaf_take(keys));
+    uint32_t *finger = finger_of(keys, key);
+    uint32_t place = *finger;
+    if (keys->leaf_count == 1) {
+        place = 0;
+    } else if (!is_place_of(keys, place, key)) {
+        /* Leaves that came since push a place on. */
+        place = is_place_of(keys, place + 1, key) ? place + 1 : place_of(keys, key);
+    }
+    fb_sim_leaf *leaf = &keys->leaves[keys->order[place]];
+    uint32_t at = leaf->count == 0 ? 0 : below(keys, leaf, key);
+    if (leaf->count == FB_SIM_LEAF_ROWS) {
         /* Appended keys keep their leaf nearly full; others split in halves. */
-        uint32_t keep = at == FB_SIM_LEAF_KEYS ? FB_SIM_LEAF_KEYS - 4 : FB_SIM_LEAF_KEYS / 2;
-        uint32_t taken = leaf_take(store);
-        fb_sim_leaf *right = &store->leaves[taken];
-        right->count = FB_SIM_LEAF_KEYS - keep;
-        memcpy(right->keys, leaf->keys + keep, right->count * sizeof *right->keys);
+        uint32_t keep = at == FB_SIM_LEAF_ROWS ? FB_SIM_LEAF_ROWS - 4 : FB_SIM_LEAF_ROWS / 2;
+        uint32_t taken = leaf_take(keys);
+        fb_sim_leaf *right = &keys->leaves[taken];
+        right->count = FB_SIM_LEAF_ROWS - keep;
+        memcpy(right->rows, leaf->rows + keep, right->count * sizeof *right->rows);
         leaf->count = keep;
-        order_insert(store, place + 1, taken);
+        order_insert(keys, place + 1, taken);
         if (at > keep) {
             place++;
             leaf = right;
             at -= keep;
         }
     }
-    memmove(&leaf->keys[at + 1], &leaf->keys[at], (leaf->count - at) * sizeof *leaf->keys);
-    leaf->keys[at] = key;
+    memmove(&leaf->rows[at + 1], &leaf->rows[at], (leaf->count - at) * sizeof *leaf->rows);
+    leaf->rows[at] = blob;
     leaf->count++;
-    store->finger = place;
+    *finger = place;
 }
 
-static void key_remove(fb_sim_store *store, fb_sim_blob key)
+static bool fits_one_leaf(uint32_t rows)
 {
-    fb_span bytes = key_bytes(store, key);
-    uint32_t place = place_of_hinted(store, bytes);
-    fb_sim_leaf *leaf = &store->leaves[store->order[place]];
-    uint32_t at = below(store, leaf, bytes);
-    FB_ASSERT(at < leaf->count && leaf->keys[at] == key);
+    return rows <= FB_SIM_LEAF_ROWS * 3 / 4;
+}
+
+static void order_remove_row(fb_sim_keys *keys, fb_sim_blob blob)
+{
+    fb_span key = key_of(keys, row_of(keys, blob));
+    uint32_t place = place_of(keys, key);
+    fb_sim_leaf *leaf = &keys->leaves[keys->order[place]];
+    uint32_t at = below(keys, leaf, key);
+    FB_ASSERT(at < leaf->count && leaf->rows[at] == blob);
     leaf->count--;
-    memmove(&leaf->keys[at], &leaf->keys[at + 1], (leaf->count - at) * sizeof *leaf->keys);
+    memmove(&leaf->rows[at], &leaf->rows[at + 1], (leaf->count - at) * sizeof *leaf->rows);
     if (leaf->count == 0) {
-        order_remove(store, place);
+        order_remove(keys, place);
         return;
     }
     for (uint32_t first = place == 0 ? 0 : place - 1; first <= place; first++) {
-        if (first + 1 >= store->leaf_count) break;
-        fb_sim_leaf *left = &store->leaves[store->order[first]];
-        const fb_sim_leaf *right = &store->leaves[store->order[first + 1]];
-        if (left->count + right->count > FB_SIM_LEAF_KEYS * 3 / 4) continue;
-        memcpy(left->keys + left->count, right->keys, right->count * sizeof *left->keys);
+        if (first + 1 >= keys->leaf_count) break;
+        fb_sim_leaf *left = &keys->leaves[keys->order[first]];
+        const fb_sim_leaf *right = &keys->leaves[keys->order[first + 1]];
+        if (!fits_one_leaf(left->count + right->count)) continue;
+        memcpy(left->rows + left->count, right->rows, right->count * sizeof *left->rows);
         left->count += right->count;
-        order_remove(store, first + 1);
+        order_remove(keys, first + 1);
         return;
     }
 }
 
-/* The map. */
+/* Rows. */
+
+static uint32_t hash_of(fb_span key)
+{
+    return (uint32_t)fb_xxh64(key.p, key.len, 0);
+}
+
+static row *row_find(const fb_sim_keys *keys, fb_span key, uint32_t hash)
+{
+    for (fb_sim_blob at = keys->buckets[hash & keys->bucket_mask]; at != 0;) {
+        row *r = row_of(keys, at);
+        if (r->hash == hash && fb_span_equal(key_of(keys, r), key)) return r;
+        at = r->next;
+    }
+    return NULL;
+}
+
+static row *row_make(fb_sim_keys *keys, fb_span key, uint32_t hash)
+{
+    if (keys->rows == keys->rows_max) fb_sim_fail_resource("keys of the stores");
+    keys->rows++;
+    size_t values = keys->columns * sizeof(fb_sim_blob);
+    fb_sim_blob blob = fb_sim_blob_make(keys->blobs, sizeof(row) + values + key.len);
+    row *r = row_of(keys, blob);
+    fb_sim_blob *bucket = &keys->buckets[hash & keys->bucket_mask];
+    *r = (row){.hash = hash, .next = *bucket, .key_len = (uint32_t)key.len};
+    memset(r->values, 0, values);
+    if (key.len != 0) memcpy(r->values + keys->columns, key.p, key.len);
+    *bucket = blob;
+    order_add_row(keys, blob, key);
+    return r;
+}
+
+/* Takes a row out of its bucket and gives its blob back: not out of the order. */
+static void row_give(fb_sim_keys *keys, fb_sim_blob blob)
+{
+    const row *r = row_of(keys, blob);
+    fb_sim_blob *link = &keys->buckets[r->hash & keys->bucket_mask];
+    while (*link != blob) link = &row_of(keys, *link)->next;
+    *link = r->next;
+    keys->rows--;
+    fb_sim_blob_drop(keys->blobs, blob);
+}
+
+/* Rows that no store holds any more go, and leaves that have become small are joined. */
+static void rows_sweep(fb_sim_keys *keys)
+{
+    uint32_t places = 0;
+    for (uint32_t place = 0; place < keys->leaf_count; place++) {
+        uint32_t number = keys->order[place];
+        fb_sim_leaf *leaf = &keys->leaves[number];
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < leaf->count; i++) {
+            if (row_of(keys, leaf->rows[i])->holders != 0) {
+                leaf->rows[count++] = leaf->rows[i];
+            } else {
+                row_give(keys, leaf->rows[i]);
+            }
+        }
+        leaf->count = count;
+        fb_sim_leaf *before = places == 0 ? NULL : &keys->leaves[keys->order[places - 1]];
+        if (count != 0 && (before == NULL || !fits_one_leaf(before->count + count))) {
+            keys->order[places++] = number;
+            continue;
+        }
+        if (count != 0) {
+            memcpy(before->rows + before->count, leaf->rows, count * sizeof *leaf->rows);
+            before->count += count;
+        }
+        leaf_give(keys, number);
+    }
+    keys->leaf_count = places;
+}
+
+/* The maps. */
+
+static bool has_bytes(const fb_sim_keys *keys, fb_sim_blob blob, fb_span bytes)
+{
+    return fb_span_equal(fb_sim_blob_bytes(keys->blobs, blob), bytes);
+}
+
+/* A blob of these bytes, shared with another store that has them under this key. */
+static fb_sim_blob value_of(const fb_sim_keys *keys, const row *r, fb_span value)
+{
+    fb_sim_blob seen = 0;
+    bool narrow = keys->columns <= NARROW;
+    uint32_t first = narrow ? 0 : r->last, end = narrow ? keys->columns : r->last + 1u;
+    for (uint32_t i = first; i < end; i++) {
+        fb_sim_blob other = r->values[i];
+        if (other == 0 || other == seen) continue;
+        if (has_bytes(keys, other, value)) {
+            fb_sim_blob_hold(keys->blobs, other);
+            return other;
+        }
+        seen = other;
+    }
+    fb_sim_blob blob = fb_sim_blob_make(keys->blobs, value.len);
+    if (value.len != 0) memcpy(fb_sim_blob_writable(keys->blobs, blob), value.p, value.len);
+    return blob;
+}
 
 void fb_sim_store_put(fb_sim_store *store, fb_span key, fb_span value)
 {
-    fb_sim_blob key_blob = fb_sim_blob_intern(store->blobs, key);
-    fb_sim_blob value_blob = fb_sim_blob_intern(store->blobs, value);
-    fb_sim_slot *slot = slot_find(store, key_blob);
-    if (slot != NULL) {
-        fb_sim_blob_drop(store->blobs, key_blob);
-        fb_sim_blob_drop(store->blobs, slot->value);
-        slot->value = value_blob;
-        return;
+    fb_sim_keys *keys = store->keys;
+    uint32_t hash = hash_of(key);
+    row *r = row_find(keys, key, hash);
+    if (r == NULL || r->values[store->column] == 0) {
+        if (store->items == store->items_max) fb_sim_fail_resource("items of a store");
+        if (r == NULL) r = row_make(keys, key, hash);
+        store->items++;
+        r->holders++;
     }
-    if (store->items == store->items_max) fb_sim_fail_resource("items of a store");
-    slots_sweep(store);
-    slot_insert_new(store, key_blob, value_blob);
-    key_insert(store, key_blob);
-    store->items++;
+    fb_sim_blob old = r->values[store->column];
+    r->values[store->column] = value_of(keys, r, value);
+    r->last = (uint16_t)store->column;
+    fb_sim_blob_drop(keys->blobs, old);
+}
+
+/* The value of a key, 0 when it is absent. */
+static fb_sim_blob find(const fb_sim_store *store, fb_span key)
+{
+    const row *r = row_find(store->keys, key, hash_of(key));
+    return r == NULL ? 0 : r->values[store->column];
 }
 
 void fb_sim_store_delete(fb_sim_store *store, fb_span key)
 {
-    fb_sim_blob key_blob = fb_sim_blob_find(store->blobs, key);
-    if (key_blob == 0) return;
-    fb_sim_slot *slot = slot_find(store, key_blob);
-    if (slot == NULL) return;
-    key_remove(store, key_blob);
-    fb_sim_blob_drop(store->blobs, slot->value);
-    fb_sim_blob_drop(store->blobs, key_blob);
-    *slot = (fb_sim_slot){REMOVED, 0};
+    fb_sim_keys *keys = store->keys;
+    uint32_t hash = hash_of(key);
+    row *r = row_find(keys, key, hash);
+    if (r == NULL || r->values[store->column] == 0) return;
+    fb_sim_blob_drop(keys->blobs, r->values[store->column]);
+    r->values[store->column] = 0;
     store->items--;
+    if (--r->holders != 0) return;
+    fb_sim_blob blob = keys->buckets[hash & keys->bucket_mask];
+    while (row_of(keys, blob) != r) blob = row_of(keys, blob)->next;
+    order_remove_row(keys, blob);
+    row_give(keys, blob);
 }
 
 bool fb_sim_store_get(const fb_sim_store *store, fb_span key, fb_span *value)
 {
-    fb_sim_blob key_blob = fb_sim_blob_find(store->blobs, key);
-    if (key_blob == 0) return false;
-    const fb_sim_slot *slot = slot_find(store, key_blob);
-    if (slot == NULL) return false;
-    *value = fb_sim_blob_bytes(store->blobs, slot->value);
+    fb_sim_blob blob = find(store, key);
+    if (blob == 0) return false;
+    *value = fb_sim_blob_bytes(store->keys->blobs, blob);
     return true;
+}
+
+/* Makes the store's column that of `from`, or empty with NULL. */
+static void column_set(fb_sim_store *store, const fb_sim_store *from)
+{
+    fb_sim_keys *keys = store->keys;
+    bool orphans = false;
+    for (uint32_t place = 0; place < keys->leaf_count; place++) {
+        const fb_sim_leaf *leaf = &keys->leaves[keys->order[place]];
+        for (uint32_t i = 0; i < leaf->count; i++) {
+            row *r = row_of(keys, leaf->rows[i]);
+            fb_sim_blob old = r->values[store->column];
+            fb_sim_blob fresh = from == NULL ? 0 : r->values[from->column];
+            if (old == fresh) continue;
+            if (fresh != 0) {
+                fb_sim_blob_hold(keys->blobs, fresh);
+                r->holders++;
+            }
+            if (old != 0) {
+                fb_sim_blob_drop(keys->blobs, old);
+                r->holders--;
+            }
+            r->values[store->column] = fresh;
+            orphans = orphans || r->holders == 0;
+        }
+    }
+    store->items = from == NULL ? 0 : from->items;
+    if (orphans) rows_sweep(keys);
 }
 
 void fb_sim_store_clear(fb_sim_store *store)
 {
-    for (uint32_t i = 0; i <= store->slot_mask; i++) {
-        if (store->slots[i].key <= REMOVED) continue;
-        fb_sim_blob_drop(store->blobs, store->slots[i].key);
-        fb_sim_blob_drop(store->blobs, store->slots[i].value);
-    }
-    slots_rebuild(store);
-    store->items = 0;
-    store->leaf_count = 0;
-    store->leaves_carved = 0;
-    store->free_leaf = NOT_FOUND;
-    store->finger = 0;
+    column_set(store, NULL);
 }
 
 void fb_sim_store_copy(fb_sim_store *to, const fb_sim_store *from)
 {
-    FB_ASSERT(to->items_max >= from->items && to->blobs == from->blobs);
-    fb_sim_store_clear(to);
-    for (uint32_t place = 0; place < from->leaf_count; place++) {
-        const fb_sim_leaf *leaf = &from->leaves[from->order[place]];
-        for (uint32_t i = 0; i < leaf->count; i++) {
-            const fb_sim_slot *slot = slot_find(from, leaf->keys[i]);
-            fb_sim_blob_hold(to->blobs, slot->key);
-            fb_sim_blob_hold(to->blobs, slot->value);
-            slot_insert_new(to, slot->key, slot->value);
-            key_insert(to, slot->key);
-            to->items++;
-        }
-    }
+    FB_ASSERT(to->items_max >= from->items && to->keys == from->keys);
+    column_set(to, from);
 }
 
 bool fb_sim_store_apply(fb_sim_store *store, fb_span write_set)
@@ -302,70 +411,80 @@ bool fb_sim_store_apply(fb_sim_store *store, fb_span write_set)
 }
 
 static void entry_write(const fb_sim_store *store, fb_writer *out, const fb_read_item *item,
-                        fb_sim_blob key, fb_sim_blob value)
+                        fb_span key, fb_sim_blob value)
 {
-    fb_span bytes = fb_sim_blob_bytes(store->blobs, value);
+    fb_span bytes = fb_sim_blob_bytes(store->keys->blobs, value);
     fb_read_entry entry = {
-        .key = fb_sim_blob_bytes(store->blobs, key),
+        .key = key,
         .value_len = (uint32_t)bytes.len,
         .value = fb_span_of(bytes.p, bytes.len < item->value_bytes ? bytes.len : item->value_bytes),
     };
     fb_read_entry_write(out, &entry);
 }
 
-/* One place further in the direction of the range; false at the end of the store. */
-static bool advance(const fb_sim_store *store, bool descending, uint32_t *place, uint32_t *at)
+/* Somewhere in the order. */
+typedef struct cursor {
+    uint32_t place;
+    uint32_t at;
+} cursor;
+
+/* One row further in the direction; false at the end of the table. */
+static bool advance(const fb_sim_keys *keys, bool descending, cursor *c)
 {
     if (descending) {
-        if (*at > 0) {
-            --*at;
+        if (c->at > 0) {
+            c->at--;
             return true;
         }
-        if (*place == 0) return false;
-        --*place;
-        *at = store->leaves[store->order[*place]].count - 1;
+        if (c->place == 0) return false;
+        c->place--;
+        c->at = keys->leaves[keys->order[c->place]].count - 1;
         return true;
     }
-    if (*at + 1 < store->leaves[store->order[*place]].count) {
-        ++*at;
+    if (c->at + 1 < keys->leaves[keys->order[c->place]].count) {
+        c->at++;
         return true;
     }
-    if (*place + 1 >= store->leaf_count) return false;
-    ++*place;
-    *at = 0;
+    if (c->place + 1 >= keys->leaf_count) return false;
+    c->place++;
+    c->at = 0;
     return true;
 }
 
-/* Where a range begins in its direction; false when nothing is there. */
-static bool range_start(const fb_sim_store *store, const fb_read_item *item, uint32_t *place,
-                        uint32_t *at)
+/* The first row whose key is at least `from`; false when there is none. */
+static bool ascend_from(const fb_sim_keys *keys, fb_span from, cursor *c)
 {
-    if (store->leaf_count == 0) return false;
-    bool descending = (item->flags & FB_READ_DESCENDING) != 0;
-    if (descending && item->high.len == 0) {
-        *place = store->leaf_count - 1;
-        *at = store->leaves[store->order[*place]].count - 1;
+    if (keys->leaf_count == 0) return false;
+    c->place = place_of(keys, from);
+    const fb_sim_leaf *leaf = &keys->leaves[keys->order[c->place]];
+    c->at = below(keys, leaf, from);
+    if (c->at < leaf->count) return true;
+    c->at = leaf->count - 1;
+    return advance(keys, false, c);
+}
+
+/* The last row whose key is below `bound`, or the very last when that is empty. */
+static bool descend_from(const fb_sim_keys *keys, fb_span bound, cursor *c)
+{
+    if (keys->leaf_count == 0) return false;
+    if (bound.len == 0) {
+        c->place = keys->leaf_count - 1;
+        c->at = keys->leaves[keys->order[c->place]].count - 1;
         return true;
     }
-    fb_span from = descending ? item->high : item->low;
-    *place = place_of(store, from);
-    const fb_sim_leaf *leaf = &store->leaves[store->order[*place]];
-    uint32_t less = below(store, leaf, from);
-    if (descending) {
-        /* The last key below the bound. */
-        *at = less;
-        return advance(store, true, place, at);
-    }
-    if (less == leaf->count) {
-        *at = leaf->count - 1;
-        return advance(store, false, place, at);
-    }
-    *at = less;
-    return true;
+    c->place = place_of(keys, bound);
+    c->at = below(keys, &keys->leaves[keys->order[c->place]], bound);
+    return advance(keys, true, c);
+}
+
+static const row *row_at(const fb_sim_keys *keys, cursor c)
+{
+    return row_of(keys, keys->leaves[keys->order[c.place]].rows[c.at]);
 }
 
 static void range_read(const fb_sim_store *store, const fb_read_item *item, fb_writer *out)
 {
+    const fb_sim_keys *keys = store->keys;
     bool descending = (item->flags & FB_READ_DESCENDING) != 0;
     size_t head = out->at;
     fb_write_u8(out, 0);
@@ -373,30 +492,30 @@ static void range_read(const fb_sim_store *store, const fb_read_item *item, fb_w
     size_t start = out->at;
     uint32_t count = 0;
     bool whole = true;
-    uint32_t place, at;
-    bool more = range_start(store, item, &place, &at);
-    while (more && !out->failed) {
-        fb_sim_blob key = store->leaves[store->order[place]].keys[at];
-        fb_span bytes = key_bytes(store, key);
-        if (descending ? fb_span_compare(bytes, item->low) < 0
-                       : item->high.len != 0 && fb_span_compare(bytes, item->high) >= 0) {
+    cursor c = {0, 0};
+    bool more = descending ? descend_from(keys, item->high, &c) : ascend_from(keys, item->low, &c);
+    for (; more && !out->failed; more = advance(keys, descending, &c)) {
+        const row *r = row_at(keys, c);
+        fb_span key = key_of(keys, r);
+        if (descending ? fb_span_compare(key, item->low) < 0
+                       : item->high.len != 0 && fb_span_compare(key, item->high) >= 0) {
             break;
         }
+        fb_sim_blob value = r->values[store->column];
+        if (value == 0) continue;
         if (count == item->items) {
             whole = false;
             break;
         }
-        fb_sim_blob value = slot_find(store, key)->value;
-        size_t value_len = fb_sim_blob_bytes(store->blobs, value).len;
+        size_t value_len = fb_sim_blob_bytes(keys->blobs, value).len;
         if (value_len > item->value_bytes) value_len = item->value_bytes;
-        size_t size = 2 + bytes.len + 4 + 4 + value_len;
+        size_t size = 2 + key.len + 4 + 4 + value_len;
         if (count != 0 && out->at - start + size > item->bytes) {
             whole = false;
             break;
         }
         entry_write(store, out, item, key, value);
         count++;
-        more = advance(store, descending, &place, &at);
     }
     if (out->failed) return;
     out->p[head] = whole ? 1 : 0;
@@ -415,24 +534,26 @@ bool fb_sim_store_read(const fb_sim_store *store, fb_span read_set, fb_writer *o
             continue;
         }
         if (item.kind != FB_READ_KEY) return false;
-        fb_sim_blob key = fb_sim_blob_find(store->blobs, item.low);
-        const fb_sim_slot *slot = key == 0 ? NULL : slot_find(store, key);
+        fb_sim_blob value = find(store, item.low);
         fb_write_u8(out, 1);
-        fb_write_u32(out, slot == NULL ? 0 : 1);
-        if (slot != NULL) entry_write(store, out, &item, slot->key, slot->value);
+        fb_write_u32(out, value == 0 ? 0 : 1);
+        if (value != 0) entry_write(store, out, &item, item.low, value);
     }
     return fb_reader_done(&r) && !out->failed;
 }
 
-void fb_sim_store_walk(const fb_sim_store *store,
+void fb_sim_store_walk(const fb_sim_store *store, fb_span prefix,
                        void (*at)(void *user, fb_span key, fb_span value), void *user)
 {
-    for (uint32_t place = 0; place < store->leaf_count; place++) {
-        const fb_sim_leaf *leaf = &store->leaves[store->order[place]];
-        for (uint32_t i = 0; i < leaf->count; i++) {
-            const fb_sim_slot *slot = slot_find(store, leaf->keys[i]);
-            at(user, key_bytes(store, slot->key), fb_sim_blob_bytes(store->blobs, slot->value));
-        }
+    const fb_sim_keys *keys = store->keys;
+    cursor c = {0, 0};
+    for (bool more = ascend_from(keys, prefix, &c); more; more = advance(keys, false, &c)) {
+        const row *r = row_at(keys, c);
+        fb_span key = key_of(keys, r);
+        if (key.len < prefix.len) return;
+        if (prefix.len != 0 && memcmp(key.p, prefix.p, prefix.len) != 0) return;
+        fb_sim_blob value = r->values[store->column];
+        if (value != 0) at(user, key, fb_sim_blob_bytes(keys->blobs, value));
     }
 }
 
@@ -446,6 +567,6 @@ static void hash_item(void *user, fb_span key, fb_span value)
 uint64_t fb_sim_store_hash(const fb_sim_store *store)
 {
     uint64_t hash = 0;
-    fb_sim_store_walk(store, hash_item, &hash);
+    fb_sim_store_walk(store, (fb_span){NULL, 0}, hash_item, &hash);
     return hash;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of one simulated node: an ordered map of bytes to bytes.
+/* The stores of all simulated nodes: ordered maps of bytes to bytes.
  *
- * Keys and values are interned blobs. Point lookups go through a hash table; order is kept in
- * sorted leaves of at most 60 keys under one sorted array of leaves. Everything is taken at the
- * start; a full table ends the run as `resource`. */
+ * Nodes of one space hold mostly the same keys and values. So there is one table of keys for the
+ * world, and a store is a column of it: each key's row holds one value, or none, for every store.
+ * A key is hashed, put in order and kept once; what five nodes put lies in one place; a value that
+ * another column of the row has is shared with it. Order is kept in sorted leaves of at most 60
+ * rows under one sorted array of leaves. Rows and values are blobs; all else is taken at the start,
+ * and a full table ends the run as `resource`. */
 #ifndef FB_SIM_STORE_H
 #define FB_SIM_STORE_H
 
@@ -11,42 +14,49 @@
 #include "protocol/store/writeset.h"
 #include "sim/blobs.h"
 
-#define FB_SIM_LEAF_KEYS 60
+#define FB_SIM_LEAF_ROWS 60
+#define FB_SIM_FINGERS   64
 
 typedef struct fb_sim_leaf {
     uint32_t count;
     uint32_t next_free;
-    fb_sim_blob keys[FB_SIM_LEAF_KEYS];
+    fb_sim_blob rows[FB_SIM_LEAF_ROWS];
 } fb_sim_leaf;
 
-typedef struct fb_sim_slot {
-    fb_sim_blob key; /* 0: never used; 1: removed */
-    fb_sim_blob value;
-} fb_sim_slot;
-
-typedef struct fb_sim_store {
+/* The table of keys. */
+typedef struct fb_sim_keys {
     fb_sim_blobs *blobs;
-    fb_sim_slot *slots;
-    uint32_t slot_mask;
-    uint32_t slots_used; /* removed ones included */
-    uint32_t items;
-    uint32_t items_max;
+    uint32_t columns;
+    uint32_t rows;
+    uint32_t rows_max;
+    fb_sim_blob *buckets; /* rows by the hash of their key */
+    uint32_t bucket_mask;
     fb_sim_leaf *leaves;
     uint32_t *order; /* leaves in key order */
     uint32_t leaf_count;
     uint32_t leaves_max;
     uint32_t leaves_carved;
     uint32_t free_leaf;
-    uint32_t finger; /* place in `order` of the last insertion */
+    /* Places in `order` of the last insertions, by what keys that count up have in common. */
+    uint32_t fingers[FB_SIM_FINGERS];
+} fb_sim_keys;
+
+typedef struct fb_sim_store {
+    fb_sim_keys *keys;
+    uint32_t column;
+    uint32_t items;
+    uint32_t items_max;
 } fb_sim_store;
 
-/* Bytes of tables for so many items, and their layout in an arena (measuring with base NULL). */
-void fb_sim_store_init(fb_sim_store *store, fb_arena *arena, fb_sim_blobs *blobs,
-                       uint32_t items_max);
+/* The layout of a table in an arena (measuring with base NULL). */
+void fb_sim_keys_init(fb_sim_keys *keys, fb_arena *arena, fb_sim_blobs *blobs, uint32_t columns,
+                      uint32_t rows_max);
+/* An empty store in a column that no other store has. */
+void fb_sim_store_init(fb_sim_store *store, fb_sim_keys *keys, uint32_t column, uint32_t items_max);
 
 /* Forgets everything. */
 void fb_sim_store_clear(fb_sim_store *store);
-/* Makes `to` hold what `from` holds: a backup, a restored one, a cloned machine. */
+/* Makes `to` hold what `from` holds, in one table: a backup, a restored one, a cloned machine. */
 void fb_sim_store_copy(fb_sim_store *to, const fb_sim_store *from);
 
 void fb_sim_store_put(fb_sim_store *store, fb_span key, fb_span value);
@@ -61,8 +71,8 @@ bool fb_sim_store_apply(fb_sim_store *store, fb_span write_set);
  * False when the bytes are no read set or the answer does not fit. */
 bool fb_sim_store_read(const fb_sim_store *store, fb_span read_set, fb_writer *out);
 
-/* Walks all items in key order: at(user, key, value). */
-void fb_sim_store_walk(const fb_sim_store *store,
+/* Walks the items whose keys begin with the prefix, in key order: at(user, key, value). */
+void fb_sim_store_walk(const fb_sim_store *store, fb_span prefix,
                        void (*at)(void *user, fb_span key, fb_span value), void *user);
 
 /* A hash over all items in key order. */

@@ -46,7 +46,6 @@ static void layout(fb_sim_world *world, fb_arena *arena)
     world->tick_tree = fb_arena_take(arena, 2 * world->tick_leaves, sizeof *world->tick_tree);
     world->reads_max = config->nodes * config->sizes.operations + 64;
     world->reads = fb_arena_take(arena, world->reads_max, sizeof *world->reads);
-    uint32_t *buckets = fb_arena_take(arena, config->blob_buckets, sizeof *buckets);
     world->scratch_bytes = SCRATCH_BYTES;
     world->held_apart = fb_arena_take(arena, config->nodes, sizeof *world->held_apart);
     world->liars = fb_arena_take(arena, config->nodes, sizeof *world->liars);
@@ -60,13 +59,13 @@ static void layout(fb_sim_world *world, fb_arena *arena)
             world->tick_tree[at] = inner ? world->tick_tree[2 * at] : 2 * at - world->tick_leaves;
         }
         fb_sim_queue_init(&world->queue, entries, queue);
-        fb_sim_blobs_init(&world->blobs, world->blob_memory, config->blob_bytes, buckets,
-                          config->blob_buckets);
+        fb_sim_blobs_init(&world->blobs, world->blob_memory, config->blob_bytes);
         world->blobs.poison = config->poison;
         for (uint32_t i = 0; i < world->reads_max; i++) {
             world->reads[i].next_free = i + 1 < world->reads_max ? i + 1 : NONE;
         }
     }
+    fb_sim_stores_init(world, arena);
     for (uint32_t i = 0; i < config->nodes; i++) fb_sim_process_init(world, i, arena);
     uint32_t places = 4;
     while (places < 2 * config->nodes) places *= 2;
@@ -99,7 +98,6 @@ fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
     for (uint64_t steps = UINT64_C(1) << 20; config->faults && steps < config->events; steps *= 2) {
         if (world->config.store_items >= 1u << 21) break;
         world->config.store_items *= 2;
-        world->config.blob_buckets *= 2;
         if (world->config.blob_bytes < UINT64_C(4) << 30) world->config.blob_bytes *= 2;
     }
     world->seed = config->seed;

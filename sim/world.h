@@ -91,7 +91,6 @@ struct fb_sim_config {
     fb_timing timing;
     uint32_t store_items;
     uint64_t blob_bytes;
-    uint32_t blob_buckets;
     uint32_t connections;
     uint32_t window_bytes;
     uint64_t delay_min_ns; /* of all paths in good weather */
@@ -123,6 +122,7 @@ struct fb_sim_world {
     uint32_t tick_leaves;
     fb_sim_trace trace;
     fb_sim_blobs blobs;
+    fb_sim_keys keys; /* of all stores */
     fb_sim_network network;
     fb_sim_node *nodes;
     uint16_t *by_id; /* their places + 1, by id: open addressing, 0 for none */

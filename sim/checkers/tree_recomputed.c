@@ -90,7 +90,13 @@ static void check_area(fb_sim_world *world, uint32_t node, search *s)
 {
     uint8_t root[16];
     if (s->records > RECORDS_MAX) return;
-    if (!s->damaged) fb_sim_store_walk(&world->nodes[node].store, take_record, s);
+    uint8_t prefix[5];
+    fb_writer w = fb_writer_of(prefix, sizeof prefix);
+    fb_write_u8(&w, FB_TAG_RECORD);
+    fb_write_u32(&w, s->area);
+    if (!s->damaged) {
+        fb_sim_store_walk(&world->nodes[node].store, fb_writer_span(&w), take_record, s);
+    }
     sort(s->items, s->count);
     fb_tree_recompute(s->items, s->count, root);
     if (s->damaged || s->count != s->records || memcmp(root, s->root, sizeof root) != 0) {
@@ -106,7 +112,8 @@ static void round_end(fb_sim_world *world, void *own)
         uint32_t after = 0;
         while (!world->stop) {
             search s = {.after = after, .items = ((state *)own)->items};
-            fb_sim_store_walk(&world->nodes[i].store, find_area, &s);
+            static const uint8_t trees = FB_TAG_TREE;
+            fb_sim_store_walk(&world->nodes[i].store, fb_span_of(&trees, 1), find_area, &s);
             if (s.area == 0) break;
             check_area(world, i, &s);
             after = s.area;

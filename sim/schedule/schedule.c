@@ -354,7 +354,6 @@ void fb_sim_plan_config(const fb_sim_plan *schedule, fb_sim_config *out)
     fb_sim_config_nodes(out, schedule->nodes);
     if (is_small(schedule)) {
         out->store_items = SMALL_ITEMS;
-        out->blob_buckets = SMALL_ITEMS;
     }
     for (uint32_t i = 0; i < schedule->setting_count; i++) {
         setting_put(out, &fb_sim_setting_rows[schedule->settings[i].row],

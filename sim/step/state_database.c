@@ -126,6 +126,7 @@ void fb_sim_state_database(fb_sim_fields *f, const fb_node *core)
         fb_sim_field(f, "applies", "%s", fetch->busy ? "yes" : "no");
     }
     if (fb_sim_group(f, "record[")) {
-        fb_sim_store_walk(&f->world->nodes[f->node].store, record_at, f);
+        static const uint8_t records = FB_TAG_RECORD;
+        fb_sim_store_walk(&f->world->nodes[f->node].store, fb_span_of(&records, 1), record_at, f);
     }
 }

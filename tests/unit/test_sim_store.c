@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated store against a naive twin: a sorted array searched from the start. */
+/* The simulated store against a naive twin: a sorted array searched from the start; a second store
+ * in the same table is always in the way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +23,8 @@ typedef struct twin_item {
 typedef struct world {
     void *memory;
     uint8_t *blob_memory;
-    uint32_t *buckets;
     fb_sim_blobs blobs;
+    fb_sim_keys keys;
     fb_sim_store store;
     fb_sim_store other;
     twin_item twin[ITEMS];
@@ -32,8 +33,9 @@ typedef struct world {
 
 static void *layout(world *w, fb_arena *arena)
 {
-    fb_sim_store_init(&w->store, arena, &w->blobs, ITEMS);
-    fb_sim_store_init(&w->other, arena, &w->blobs, ITEMS);
+    fb_sim_keys_init(&w->keys, arena, &w->blobs, 2, 2 * ITEMS);
+    fb_sim_store_init(&w->store, &w->keys, 0, ITEMS);
+    fb_sim_store_init(&w->other, &w->keys, 1, ITEMS);
     return arena->base;
 }
 
@@ -45,9 +47,8 @@ static int setup(void **state)
     layout(w, &arena);
     w->memory = calloc(1, arena.used);
     w->blob_memory = malloc(8u << 20);
-    w->buckets = calloc(4096, sizeof *w->buckets);
-    assert_true(w->memory != NULL && w->blob_memory != NULL && w->buckets != NULL);
-    fb_sim_blobs_init(&w->blobs, w->blob_memory, 8u << 20, w->buckets, 4096);
+    assert_true(w->memory != NULL && w->blob_memory != NULL);
+    fb_sim_blobs_init(&w->blobs, w->blob_memory, 8u << 20);
     arena = (fb_arena){w->memory, 0, arena.used};
     layout(w, &arena);
     *state = w;
@@ -59,7 +60,6 @@ static int teardown(void **state)
     world *w = *state;
     free(w->memory);
     free(w->blob_memory);
-    free(w->buckets);
     free(w);
     return 0;
 }
@@ -173,6 +173,12 @@ static void agrees_with_its_twin(void **state)
             if (i % 150 == 0) h.len = 0;
             check_range(w, l, h, i % 100 == 0, 1 + (uint32_t)(bits >> 40) % 64);
         }
+        fb_span other = make_key(low, fb_draw(seed, 4, 0, i));
+        if ((bits >> 52) % 2 == 0) {
+            fb_sim_store_delete(&w->other, other);
+        } else {
+            fb_sim_store_put(&w->other, other, fb_span_of(&i, 4));
+        }
         bool found;
         uint32_t at = twin_find(w, k, &found);
         fb_span value;
@@ -184,6 +190,25 @@ static void agrees_with_its_twin(void **state)
     fb_sim_store_clear(&w->store);
     fb_sim_store_clear(&w->other);
     assert_int_equal(w->blobs.live, 0);
+}
+
+static void what_stores_have_in_common_is_kept_once(void **state)
+{
+    world *w = *state;
+    fb_sim_store_put(&w->store, fb_span_text("key"), fb_span_text("a value that both have"));
+    uint64_t live = w->blobs.live;
+    fb_sim_store_put(&w->other, fb_span_text("key"), fb_span_text("a value that both have"));
+    assert_int_equal(w->blobs.live, live);
+    fb_sim_store_delete(&w->store, fb_span_text("key"));
+    fb_span value;
+    assert_false(fb_sim_store_get(&w->store, fb_span_text("key"), &value));
+    assert_true(fb_sim_store_get(&w->other, fb_span_text("key"), &value));
+    fb_sim_store_copy(&w->store, &w->other);
+    fb_sim_store_put(&w->other, fb_span_text("key"), fb_span_text("another"));
+    assert_true(fb_sim_store_get(&w->store, fb_span_text("key"), &value));
+    assert_true(fb_span_equal(value, fb_span_text("a value that both have")));
+    fb_sim_store_clear(&w->other);
+    assert_true(fb_sim_store_get(&w->store, fb_span_text("key"), &value));
 }
 
 static void a_write_set_is_applied_whole_or_refused(void **state)
@@ -208,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(agrees_with_its_twin, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_stores_have_in_common_is_kept_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_write_set_is_applied_whole_or_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

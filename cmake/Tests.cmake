@@ -36,6 +36,14 @@ if(TARGET faberio-sim-toys)
   set_tests_properties(sim_toys PROPERTIES LABELS unit TIMEOUT 240)
 endif()
 
+# A log and a blob store on the simulated disk, crashed at every call; their defects are found.
+if(TARGET faberio-sim)
+  add_test(NAME sim_disk COMMAND faberio-sim disk)
+  set_tests_properties(sim_disk PROPERTIES LABELS unit TIMEOUT 240)
+  add_test(NAME sim_disk_defects COMMAND faberio-sim disk --defects)
+  set_tests_properties(sim_disk_defects PROPERTIES LABELS disk TIMEOUT 600)
+endif()
+
 # Planted bugs: a few of them are found; all of them in ./dev nightly.
 if(TARGET faberio-sim-mutants)
   add_test(NAME mutants_smoke COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py

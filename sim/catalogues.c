@@ -2,14 +2,21 @@
 #include <stdio.h>
 
 #include "sim/checks.h"
+#include "sim/disk/main_disk.h"
 #include "sim/main_sim.h"
 #include "sim/mutants.h"
 #include "sim/run.h"
 
 static const char *const limits[] = {
-    "sectors: the store is a map, a write set is applied whole or not at all; torn sectors, rot "
-    "and "
-    "misdirected writes come with the logs of later planes",
+    "sectors of the store of a run: it is a map, a write set is applied whole or not at all; what "
+    "sectors do is shown on toys (`faberio sim disk`) and on recorded writes of the real store "
+    "(tests/crash)",
+    "the disk of `faberio sim disk`: one directory; names are kept in order among themselves; a "
+    "sector is torn once, at an eighth; a page that counts as clean after a failed sync stays in "
+    "the cache; no mapped files",
+    "a lost write of a superblock's newest copy before anything was written under it: two copies "
+    "in "
+    "turn cannot tell",
     "threads: a node is one state machine and its driver one loop; races inside a real driver are "
     "for the end-to-end tests",
     "real cryptography: keyed hashes stand in for it; golden vectors and the end-to-end tests use "
@@ -123,7 +130,7 @@ static void print_faults(const counting *what, const counters *c)
         printf("%-*s  %-*s  on in %2u of 16 rounds: %s\n", names, row->name, parameters,
                row->parameters, (unsigned)row->share_of_16, row->text);
     }
-    closing(FB_SIM_FAULTS);
+    closing(FB_SIM_FAULTS + fb_sim_disk_print_faults());
 }
 
 static void print_checks(const counting *what, const counters *c)

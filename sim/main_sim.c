@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sim/director.h"
+#include "sim/disk/main_disk.h"
 #include "sim/flags.h"
 #include "sim/hunt.h"
 #include "sim/run.h"
@@ -39,6 +40,8 @@ static const char usage[] =
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--window N]\n"
     "        [--stored] [--fast]\n"
     "                 speed without faults\n"
+    "  disk [--calls N | --defects] [--toy log|blob] [--fault F]\n"
+    "                 a log and a blob store on a disk that fails, crashed at every call\n"
     "  checks, faults, mutants, limits\n"
     "                 catalogues; `faults --seeds A..B` counts how often each fired\n"
     "The last line is one JSON object. Exit: 0 pass, 10 safety, 11 liveness, 12 crash,\n"
@@ -154,6 +157,7 @@ int fb_sim_main(int argc, char **argv)
     if (strcmp(verb, "diff") == 0) return fb_sim_diff_main(argc, argv);
     if (strcmp(verb, "step") == 0) return fb_sim_step_main(argc, argv);
     if (strcmp(verb, "view") == 0) return fb_sim_view_main(argc, argv);
+    if (strcmp(verb, "disk") == 0) return fb_sim_disk_main(argc, argv);
     if (strcmp(verb, "bench") == 0) return fb_sim_bench_main(argc, argv);
     if (strcmp(verb, "faults") == 0 || strcmp(verb, "checks") == 0 ||
         strcmp(verb, "mutants") == 0 || strcmp(verb, "limits") == 0) {

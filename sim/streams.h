@@ -31,6 +31,13 @@ enum fb_sim_stream {
     FB_SIM_STREAM_STORE_WRITE = 1041, /* entity: node, occurrence: write set */
     FB_SIM_STREAM_STORE_CUT = 1042,   /* entity: node, occurrence: boot */
 
+    FB_SIM_STREAM_DISK_CALL = 1043,        /* entity: fault, occurrence: call of the disk */
+    FB_SIM_STREAM_DISK_VALUE = 1044,       /* entity: fault, occurrence: call of the disk */
+    FB_SIM_STREAM_DISK_CRASH = 1045,       /* entity: call of the disk, occurrence: try */
+    FB_SIM_STREAM_DISK_PART = 1046,        /* entity: call and part, occurrence: try */
+    FB_SIM_STREAM_DISK_CONTENT = 1047,     /* entity: 0 or 1, occurrence: what is written */
+    FB_SIM_STREAM_DISK_INCARNATION = 1048, /* entity: 0, occurrence: start */
+
     FB_SIM_STREAM_CRASH = 1050, /* entity: node, occurrence: crash window */
     FB_SIM_STREAM_RESTART = 1051,
 

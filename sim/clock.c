@@ -17,7 +17,7 @@ void fb_sim_clock_init(fb_sim_clock *clock, uint64_t true_ns, uint64_t mono_ns, 
                        int32_t ppm)
 {
     FB_ASSERT(ppm >= -FB_SIM_CLOCK_PPM_MAX && ppm <= FB_SIM_CLOCK_PPM_MAX);
-    *clock = (fb_sim_clock){true_ns, mono_ns, wall_us, ppm, false};
+    *clock = (fb_sim_clock){true_ns, mono_ns, wall_us, ppm, false, true_ns};
 }
 
 uint64_t fb_sim_clock_mono(const fb_sim_clock *clock, uint64_t true_ns)
@@ -73,11 +73,13 @@ void fb_sim_clock_step(fb_sim_clock *clock, uint64_t now_ns, int64_t by_us)
 {
     fb_sim_clock_rebase(clock, now_ns);
     clock->base_wall_us += by_us;
+    if (by_us != 0) clock->wall_set_ns = now_ns;
 }
 
 void fb_sim_clock_freeze(fb_sim_clock *clock, uint64_t now_ns, bool frozen)
 {
     fb_sim_clock_rebase(clock, now_ns);
+    if (clock->wall_frozen != frozen) clock->wall_set_ns = now_ns;
     clock->wall_frozen = frozen;
 }
 

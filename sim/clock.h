@@ -18,6 +18,7 @@ typedef struct fb_sim_clock {
     int64_t base_wall_us;
     int32_t ppm; /* rate error, parts per million; positive runs fast */
     bool wall_frozen;
+    uint64_t wall_set_ns; /* true time at which the wall clock last jumped, froze or ran again */
 } fb_sim_clock;
 
 void fb_sim_clock_init(fb_sim_clock *clock, uint64_t true_ns, uint64_t mono_ns, int64_t wall_us,

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "sim/explore/explorer.h"
 #include "sim/flags.h"
 #include "sim/hunt_ledger.h"
 #include "sim/main_sim.h"
@@ -21,11 +22,17 @@
  * run meets must not keep the machine from looking for the next one. */
 #define SHRINKS_OF_ONE_CHECK 4u
 #define CHECKS_MAX           64u
-/* Without a new state or failure in so many runs there is nothing new to be found this way. */
-#define DRY_RUNS 300u
+/* So many runs with fewer new abstract states than this and without a new failure: there is little
+ * to be found this way. */
+#define DRY_RUNS   300u
+#define DRY_STATES 30u
 
 typedef struct slot {
     bool busy, shrinks;
+    bool planned; /* plan is what it plays; else its seed draws */
+    fb_sim_plan plan;
+    uint64_t parent;    /* member of the pool that the plan was made of */
+    fb_sim_seen *shown; /* shared with the child */
     fb_sim_apart apart;
     char seed[44];
     uint64_t number;
@@ -37,15 +44,16 @@ typedef struct hunt {
     fb_sim_config config;
     const char *bug;
     fb_sim_ledger ledger;
-    uint64_t *seen; /* shared by all processes */
+    fb_sim_explorer explorer;
+    bool first_only; /* the first failure ends it */
     uint32_t jobs;
     uint64_t next, last; /* seeds */
     uint64_t first;
     uint64_t until_ns;
     uint64_t shrink_ns;
     uint64_t runs, events, failures, unshrunk;
-    uint32_t states;
-    uint64_t dry_since; /* runs when something was new last */
+    uint64_t dry_since; /* runs when these DRY_RUNS began */
+    uint32_t dry_states;
     uint64_t began_ns, told_ns, entered_ns;
     uint64_t entered_runs, entered_events, entered_first;
     slot slots[JOBS_MAX];
@@ -68,23 +76,32 @@ static void interrupt(int number)
 
 /* Children. */
 
-static void run_seed(void *of, int to)
+static void run_one(void *of, int to)
 {
     slot *s = ((void **)of)[1];
-    const hunt *h = ((void **)of)[0];
+    hunt *h = ((void **)of)[0];
     fb_sim_config config = h->config;
     fb_sim_plan plan;
-    fb_sim_parse_seed(s->seed, &config);
     fb_sim_plan_init(&plan);
-    fb_sim_plan_from_config(&plan, &config, h->bug);
-    config.record = &plan;
-    config.record_path = s->full;
-    config.seen = h->seen;
+    if (s->planned) {
+        fb_sim_plan_config(&s->plan, &config);
+        config.stop_at_step = fb_min_u64(config.stop_at_step, 2 * h->config.events);
+    } else {
+        fb_sim_parse_seed(s->seed, &config);
+        fb_sim_plan_from_config(&plan, &config, h->bug);
+        config.record = &plan;
+        config.record_path = s->full;
+    }
+    config.seen = s->shown;
     config.quiet = true;
     fb_sim_verdict verdict;
     fb_sim_report report;
     if (!fb_sim_run(&config, &verdict)) fb_sim_fail_resource("memory of this machine");
-    if (verdict.result != FB_SIM_PASS && verdict.recorded) fb_sim_plan_save(s->full, &plan);
+    bool keep = verdict.result != FB_SIM_PASS;
+    if (!keep && !s->planned) {
+        keep = fb_sim_explorer_wants(&h->explorer, fb_sim_explorer_over(&h->explorer, s->shown));
+    }
+    if (keep && verdict.recorded) fb_sim_plan_save(s->full, &plan);
     fb_sim_report_of(&verdict, &report);
     fb_sim_apart_tell(to, &report);
 }
@@ -107,7 +124,7 @@ static void begin(hunt *h, slot *s, bool shrinks)
 {
     void *both[2] = {h, s};
     s->shrinks = shrinks;
-    s->busy = fb_sim_apart_fork(shrinks ? shrink_seed : run_seed, both, &s->apart);
+    s->busy = fb_sim_apart_fork(shrinks ? shrink_seed : run_one, both, &s->apart);
     if (!s->busy) fb_sim_fail_resource("processes");
 }
 
@@ -117,6 +134,9 @@ static void begin_next(hunt *h, slot *s)
     snprintf(s->seed, sizeof s->seed, "%llu", (unsigned long long)s->number);
     snprintf(s->full, sizeof s->full, "%s/.%s.full", h->ledger.folder, s->seed);
     snprintf(s->small, sizeof s->small, "%s/.%s.small", h->ledger.folder, s->seed);
+    s->planned = fb_sim_explorer_next(&h->explorer, s->number, &s->plan, &s->parent);
+    if (s->planned && h->bug != NULL) snprintf(s->plan.bug, sizeof s->plan.bug, "%s", h->bug);
+    memset(s->shown, 0, sizeof *s->shown);
     begin(h, s, false);
 }
 
@@ -142,22 +162,54 @@ static void remember_first(hunt *h, const slot *s, const fb_sim_report *report)
     snprintf(h->seed, sizeof h->seed, "%s", s->seed);
 }
 
+/* What it showed: a run that showed something new joins the pool. */
+static uint32_t learn(hunt *h, slot *s, bool failed)
+{
+    uint32_t gained = fb_sim_explorer_over(&h->explorer, s->shown);
+    fb_sim_plan plan;
+    fb_sim_plan_error error;
+    bool wanted = !failed && fb_sim_explorer_wants(&h->explorer, gained);
+    if (s->planned) fb_sim_pool_tried(&h->explorer.pool, s->parent, failed || gained != 0);
+    if (wanted && s->planned) {
+        fb_sim_pool_add(&h->explorer.pool, &s->plan, s->number, gained);
+        s->planned = false;
+    } else if (wanted && fb_sim_plan_read(s->full, &plan, &error)) {
+        fb_sim_pool_add(&h->explorer.pool, &plan, s->number, gained);
+    }
+    if (!failed) unlink(s->full);
+    return gained;
+}
+
+/* A schedule that was made up fails: it is written down as it is. */
+static void keep_failing(slot *s, const fb_sim_report *report)
+{
+    s->plan.expect = FB_SIM_EXPECT_VIOLATES;
+    snprintf(s->plan.check, sizeof s->plan.check, "%s", report->check);
+    fb_sim_plan_save(s->full, &s->plan);
+}
+
 static void run_over(hunt *h, slot *s, const fb_sim_report *report)
 {
+    bool failed = report->result != FB_SIM_PASS;
     h->runs++;
     h->events += report->events;
     s->events = report->events;
-    uint32_t states = 0;
-    for (uint32_t i = 0; i < FB_SIM_SEEN_BITS / 64; i++) {
-        for (uint64_t bits = h->seen[i]; bits != 0; bits &= bits - 1) states++;
+    h->dry_states += learn(h, s, failed);
+    if (h->runs - h->dry_since >= DRY_RUNS) {
+        h->dry = h->dry_states < DRY_STATES;
+        h->dry_since = h->runs;
+        h->dry_states = 0;
     }
-    if (states > h->states) h->dry_since = h->runs;
-    h->states = states;
-    if (report->result == FB_SIM_PASS) return;
+    if (failed && s->planned) keep_failing(s, report);
+    bool made_up = s->planned;
+    if (s->planned) fb_sim_plan_free(&s->plan);
+    s->planned = false;
+    if (!failed) return;
     h->failures++;
     remember_first(h, s, report);
-    fprintf(stderr, "FAIL %s %s seed %s event %llu: %s\n", fb_sim_result_name(report->result),
-            report->check, s->seed, (unsigned long long)report->events, report->detail);
+    fprintf(stderr, "FAIL %s %s %s %s event %llu: %s\n", fb_sim_result_name(report->result),
+            report->check, made_up ? "run" : "seed", s->seed, (unsigned long long)report->events,
+            report->detail);
     if (access(s->full, R_OK) != 0 || !worth_shrinking(h, report->check)) {
         h->unshrunk++;
         unlink(s->full);
@@ -177,7 +229,7 @@ static void shrink_over(hunt *h, slot *s, const fb_sim_report *report)
         fb_sim_plan_read(s->small, &plan, &error) || fb_sim_plan_read(s->full, &plan, &error);
     if (good) {
         bool news = fb_sim_ledger_failure(&h->ledger, &plan, s->seed, s->events, path, sizeof path);
-        if (news) h->dry_since = h->runs;
+        if (news) h->dry_states += DRY_STATES;
         if (h->schedule[0] == 0) snprintf(h->schedule, sizeof h->schedule, "%s", path);
         fprintf(stderr, "shrunk seed %s to %u lines%s\n", s->seed,
                 (unsigned)fb_sim_plan_size(&plan), news ? "" : ", known already");
@@ -201,7 +253,7 @@ static void enter_runs(hunt *h, bool last)
     }
     if (below <= h->entered_first || (!last && now < h->entered_ns + 30 * SECOND)) return;
     fb_sim_ledger_runs(&h->ledger, h->entered_first, below - 1, h->events - h->entered_events,
-                       h->states);
+                       h->explorer.states);
     h->entered_first = below;
     h->entered_events = h->events;
     h->entered_ns = now;
@@ -215,7 +267,7 @@ static void tell(hunt *h)
     fprintf(stderr,
             "seeds %llu  events %llu  %llu k ev/s  states %u  failures %llu, %u of a kind\n",
             (unsigned long long)h->runs, (unsigned long long)h->events,
-            (unsigned long long)(h->events / ms), (unsigned)h->states,
+            (unsigned long long)(h->events / ms), (unsigned)h->explorer.states,
             (unsigned long long)h->failures, (unsigned)h->ledger.distinct);
     h->told_ns = now;
 }
@@ -223,8 +275,9 @@ static void tell(hunt *h)
 static bool may_begin(hunt *h)
 {
     bool endless = h->last == UINT64_MAX && h->until_ns == FB_NEVER;
-    h->dry = endless && h->runs - h->dry_since >= DRY_RUNS;
-    return interrupted == 0 && h->next <= h->last && fb_sim_real_ns() < h->until_ns && !h->dry;
+    if (h->first_only && h->failures != 0) return false;
+    if (endless && h->dry) return false;
+    return interrupted == 0 && h->next <= h->last && fb_sim_real_ns() < h->until_ns;
 }
 
 static void hunt_all(hunt *h)
@@ -316,14 +369,16 @@ static void closing(const hunt *h)
            "\"unshrunk\":%llu,\"states\":%u,\"dry\":%s}\n",
            (unsigned long long)(h->events * 1000 / ms), (unsigned long long)h->runs,
            (unsigned long long)h->failures, (unsigned)h->ledger.distinct,
-           (unsigned long long)h->unshrunk, (unsigned)h->states, h->dry ? "true" : "false");
+           (unsigned long long)h->unshrunk, (unsigned)h->explorer.states,
+           h->dry ? "true" : "false");
     fflush(stdout);
 }
 
 int fb_sim_hunt_main(int argc, char **argv)
 {
     static const char help[] = "usage: hunt [--for T | --seeds A..B] [--jobs J] [--out DIR] "
-                               "[--commit ID] [--shrink-for T] [flags of run]";
+                               "[--commit ID] [--shrink-for T] [--explore swarm|priority|pool] "
+                               "[--first] [flags of run]";
     const char *out = "build/hunt", *commit = "-", *mutant = NULL;
     hunt *h = calloc(1, sizeof *h);
     if (h == NULL) return FB_SIM_EXIT_RESOURCE;
@@ -335,10 +390,15 @@ int fb_sim_hunt_main(int argc, char **argv)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     h->jobs = processors < 1 ? 1 : processors > (long)JOBS_MAX ? JOBS_MAX : (uint32_t)processors;
     uint64_t number;
-    bool good = true;
+    fb_sim_explore how = FB_SIM_EXPLORE_POOL;
+    bool good = true, said = false;
     for (int i = 2; i < argc && good; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         bool ours = true;
+        if (strcmp(argv[i], "--first") == 0) {
+            h->first_only = true;
+            continue;
+        }
         if (value == NULL) {
             ours = false;
         } else if (strcmp(argv[i], "--for") == 0) {
@@ -351,6 +411,9 @@ int fb_sim_hunt_main(int argc, char **argv)
             h->jobs = (uint32_t)number;
         } else if (strcmp(argv[i], "--out") == 0) {
             out = value;
+        } else if (strcmp(argv[i], "--explore") == 0) {
+            good = fb_sim_explore_read(value, &how);
+            said = true;
         } else if (strcmp(argv[i], "--commit") == 0) {
             commit = value;
             for (const char *p = value; *p != 0; p++) good = good && *p > ' ' && *p < 0x7f;
@@ -371,9 +434,21 @@ int fb_sim_hunt_main(int argc, char **argv)
     int code = good ? -1 : FB_SIM_EXIT_USAGE;
     if (code < 0 && mutant != NULL) code = fb_sim_mutant_switch(argc, argv, mutant);
     if (code < 0 && !fb_sim_ledger_open(&h->ledger, out, commit)) code = FB_SIM_EXIT_USAGE;
-    h->seen =
-        mmap(NULL, FB_SIM_SEEN_BITS / 8, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (code < 0 && h->seen == MAP_FAILED) code = FB_SIM_EXIT_RESOURCE;
+    char folder[PATH_MAX / 2];
+    if (code < 0) {
+        /* Seeds that are named are the seeds that are played. */
+        if (!said && h->last != UINT64_MAX) how = FB_SIM_EXPLORE_SWARM;
+        int n = snprintf(folder, sizeof folder, "%s/pool", out);
+        if (n < 0 || (size_t)n >= sizeof folder ||
+            !fb_sim_explorer_open(&h->explorer, how, folder)) {
+            code = FB_SIM_EXIT_RESOURCE;
+        }
+    }
+    for (uint32_t i = 0; code < 0 && i < h->jobs; i++) {
+        h->slots[i].shown = mmap(NULL, sizeof *h->slots[i].shown, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (h->slots[i].shown == MAP_FAILED) code = FB_SIM_EXIT_RESOURCE;
+    }
     if (code >= 0) {
         free(h);
         return code;
@@ -389,7 +464,7 @@ int fb_sim_hunt_main(int argc, char **argv)
     enter_runs(h, true);
     closing(h);
     code = fb_sim_result_exit(h->result);
-    munmap(h->seen, FB_SIM_SEEN_BITS / 8);
+    fb_sim_explorer_close(&h->explorer);
     free(h);
     return code;
 }

@@ -70,7 +70,7 @@ typedef struct fb_sim_node {
     uint64_t crash_in; /* effects until the process ends; FB_SIM_NO_CRASH */
     uint64_t paused_until_ns;
     uint64_t steps;
-    uint64_t seen_before;   /* its last step from far */
+    uint64_t seen_before;   /* its state from far before its last step */
     uint64_t busy_since_ns; /* ticks in a row at one time */
     uint32_t busy;
 

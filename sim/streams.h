@@ -49,6 +49,8 @@ enum fb_sim_stream {
     FB_SIM_STREAM_HEAL = 1090,      /* entity: round */
     FB_SIM_STREAM_TICK = 1091,      /* entity: node, occurrence: tick */
     FB_SIM_STREAM_SHRINK = 1100,    /* entity: line, occurrence: try; of the shrinker, in no run */
+    FB_SIM_STREAM_EXPLORE = 1101,   /* entity: number of a run, occurrence: draw; of a hunt */
+    FB_SIM_STREAM_PRIORITY = 1102,  /* the same */
 };
 
 #endif

@@ -10,6 +10,7 @@
 #include "protocol/base/word.h"
 #include "sim/checks.h"
 #include "sim/director.h"
+#include "sim/explore/seen.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
@@ -323,31 +324,6 @@ static void poison(fb_sim_world *world)
     fill(world, arena + all - ends, ends);
 }
 
-/* What a step looks like from far: its event, the kinds of its effects and facts, what the node
- * held before. Two runs that show the same of these are not much news to each other. */
-static void step_seen(fb_sim_world *world, uint32_t index, const fb_event *event)
-{
-    uint64_t effects = 0, facts = 0;
-    for (const fb_effect *fx = fb_effects_next(&world->effects, NULL); fx != NULL;
-         fx = fb_effects_next(&world->effects, fx)) {
-        effects |= UINT64_C(1) << (fx->kind & 63);
-        if (fx->kind != FB_FX_OBSERVE) continue;
-        facts |= UINT64_C(1) << (fx->a & 63);
-        bool refuses = fx->a == FB_FACT_REFUSED || fx->a == FB_FACT_LINK_REFUSED ||
-                       fx->a == FB_FACT_BATCH_REFUSED || fx->a == FB_FACT_LINK_ENDED;
-        if (refuses) facts ^= fx->c * UINT64_C(0x9e3779b97f4a7c15);
-    }
-    fb_sim_node *node = &world->nodes[index];
-    uint64_t parts[4] = {event->kind, effects, facts, node->seen_before};
-    uint64_t bits = 0;
-    for (size_t i = 0; i < 4; i++) {
-        bits = (bits ^ parts[i]) * UINT64_C(0xff51afd7ed558ccd);
-        bits ^= bits >> 32;
-    }
-    node->seen_before = (facts & 0xffff) ^ event->kind << 16;
-    world->config.seen[bits % FB_SIM_SEEN_BITS / 64] |= UINT64_C(1) << (bits % 64);
-}
-
 static void step(fb_sim_world *world, uint32_t index, fb_event event)
 {
     fb_sim_node *node = &world->nodes[index];
@@ -407,7 +383,7 @@ static void step(fb_sim_world *world, uint32_t index, fb_event event)
     world->accepting += accepts;
     world->applying += applies != 0;
     world->applied += applies;
-    if (world->config.seen != NULL) step_seen(world, index, &event);
+    if (world->config.seen != NULL) fb_sim_seen_step(world, index, &event);
     if (node->core != NULL && node->boots == boots) tick_schedule(world, index);
 }
 

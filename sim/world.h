@@ -18,7 +18,6 @@
 #include "sim/trace.h"
 
 #define FB_SIM_NODES_MAX 512u
-#define FB_SIM_SEEN_BITS 65536u
 
 /* The true wall clock at the start of a run: some time in 2026. */
 #define FB_SIM_WALL_START_US INT64_C(1790000000000000)
@@ -86,7 +85,7 @@ struct fb_sim_config {
     const struct fb_sim_plan *schedule; /* is played instead of what the swarm draws; or NULL */
     struct fb_sim_plan *record;         /* takes what happens, to be played again; or NULL */
     const char *record_path;            /* where it is written should the process crash; or NULL */
-    uint64_t *seen; /* FB_SIM_SEEN_BITS, set by what steps look like from far; or NULL */
+    struct fb_sim_seen *seen;           /* takes what the run shows (explore/seen.h); or NULL */
     fb_sizes sizes;
     fb_timing timing;
     uint32_t store_items;

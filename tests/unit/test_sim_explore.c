@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutations of schedules are schedules, and the same ones each time; the pool and the map. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sim/explore/explorer.h"
+#include "sim/explore/mutate.h"
+#include "sim/run.h"
+
+static const fb_seed seed = {7, 9};
+
+static fb_sim_plan recorded(uint64_t of)
+{
+    fb_sim_config config = fb_sim_config_default();
+    config.seed = (fb_seed){of, 0};
+    snprintf(config.seed_text, sizeof config.seed_text, "%llu", (unsigned long long)of);
+    config.nodes = 3;
+    config.events = 3000;
+    config.quiet = true;
+    config.store_items = 1u << 12;
+    config.blob_bytes = UINT64_C(64) << 20;
+    fb_sim_plan plan;
+    fb_sim_plan_init(&plan);
+    fb_sim_plan_from_config(&plan, &config, NULL);
+    config.record = &plan;
+    fb_sim_verdict verdict;
+    assert_true(fb_sim_run(&config, &verdict));
+    assert_true(verdict.recorded);
+    return plan;
+}
+
+static char *text_of(const fb_sim_plan *plan)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    fb_sim_plan_print(plan, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static char *made(const fb_sim_plan *plan, const fb_sim_plan *other, uint64_t number, bool ordered)
+{
+    fb_sim_plan copy;
+    assert_true(fb_sim_plan_copy(&copy, plan));
+    assert_true(fb_sim_mutate(&copy, other, seed, number));
+    if (ordered) assert_true(fb_sim_prioritise(&copy, seed, number));
+    assert_true(copy.round_count <= FB_SIM_MUTATED_ROUNDS || copy.round_count == plan->round_count);
+    char *text = text_of(&copy);
+    fb_sim_plan_free(&copy);
+    return text;
+}
+
+static void mutations_are_schedules(void **state)
+{
+    (void)state;
+    fb_sim_plan plan = recorded(1), other = recorded(2);
+    char *before = NULL;
+    uint32_t same = 0;
+    for (uint64_t number = 0; number < 400; number++) {
+        char *text = made(&plan, &other, number, number % 3 == 0);
+        char *again = made(&plan, &other, number, number % 3 == 0);
+        assert_string_equal(text, again);
+        free(again);
+        fb_sim_plan read;
+        fb_sim_plan_error error;
+        if (!fb_sim_plan_parse(text, strlen(text), &read, &error)) {
+            fail_msg("number %u, line %u: %s", (unsigned)number, (unsigned)error.line, error.text);
+        }
+        /* What is expected of it was of another run. */
+        assert_int_equal(read.expect, FB_SIM_EXPECT_NOTHING);
+        char *printed = text_of(&read);
+        assert_string_equal(text, printed);
+        free(printed);
+        fb_sim_plan_free(&read);
+        same += before != NULL && strcmp(before, text) == 0;
+        free(before);
+        before = text;
+    }
+    free(before);
+    assert_true(same < 8);
+    fb_sim_plan_free(&plan);
+    fb_sim_plan_free(&other);
+}
+
+static void a_plan_without_rounds_gets_another_seed(void **state)
+{
+    (void)state;
+    fb_sim_plan plan;
+    fb_sim_plan_init(&plan);
+    char *text = made(&plan, &plan, 1, true), *plain = text_of(&plan);
+    assert_string_not_equal(text, plain);
+    free(text);
+    free(plain);
+}
+
+static void the_map_counts_what_is_new(void **state)
+{
+    (void)state;
+    static fb_sim_seen all, one;
+    memset(&all, 0, sizeof all);
+    memset(&one, 0, sizeof one);
+    one.bits[0] = 5;
+    one.bits[FB_SIM_SEEN_BITS / 64 - 1] = UINT64_C(1) << 63;
+    assert_int_equal(fb_sim_seen_add(&all, &one), 3);
+    assert_int_equal(fb_sim_seen_add(&all, &one), 0);
+    one.bits[0] = 7;
+    assert_int_equal(fb_sim_seen_add(&all, &one), 1);
+    assert_int_equal(fb_sim_seen_count(&all), 4);
+}
+
+static void add(fb_sim_pool *pool, const fb_sim_plan *plan, uint64_t id, uint32_t gained)
+{
+    fb_sim_plan copy;
+    assert_true(fb_sim_plan_copy(&copy, plan));
+    fb_sim_pool_add(pool, &copy, id, gained);
+}
+
+static bool holds(const fb_sim_pool *pool, uint64_t id)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        if (pool->members[i].id == id) return true;
+    }
+    return false;
+}
+
+static void the_pool_keeps_who_pays(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/faberio-pool-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    fb_sim_plan plan = recorded(3);
+    fb_sim_pool pool;
+    assert_true(fb_sim_pool_open(&pool, folder));
+    assert_int_equal(fb_sim_pool_pick(&pool, seed, 1), UINT32_MAX);
+    for (uint64_t id = 1; id <= FB_SIM_POOL_MAX; id++) add(&pool, &plan, id, 100);
+    /* Tried in vain, it makes room; with success, it is picked more often than any other. */
+    for (int i = 0; i < 20; i++) {
+        fb_sim_pool_tried(&pool, 5, false);
+        fb_sim_pool_tried(&pool, 9, true);
+    }
+    fb_sim_pool_tried(&pool, 7777, true);
+    add(&pool, &plan, 1000, 1);
+    assert_int_equal(pool.count, FB_SIM_POOL_MAX);
+    assert_false(holds(&pool, 5));
+    assert_true(holds(&pool, 9) && holds(&pool, 1000));
+    uint32_t picked[FB_SIM_POOL_MAX] = {0};
+    for (uint64_t number = 0; number < 4000; number++) {
+        picked[fb_sim_pool_pick(&pool, seed, number)]++;
+    }
+    for (uint32_t i = 0; i < pool.count; i++) {
+        if (pool.members[i].id == 1000) assert_true(picked[i] < 30);
+    }
+    fb_sim_pool_close(&pool);
+    /* It outlives the process. */
+    assert_true(fb_sim_pool_open(&pool, folder));
+    assert_int_equal(pool.count, FB_SIM_POOL_MAX);
+    assert_false(holds(&pool, 5));
+    assert_true(holds(&pool, 1000));
+    char *text = text_of(&plan), *kept = text_of(&pool.members[0].plan);
+    assert_string_equal(text, kept);
+    free(text);
+    free(kept);
+    for (uint32_t i = 0; i < pool.count; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/%llu.sched", folder,
+                 (unsigned long long)pool.members[i].id);
+        assert_int_equal(unlink(path), 0);
+    }
+    fb_sim_pool_close(&pool);
+    assert_int_equal(rmdir(folder), 0);
+    fb_sim_plan_free(&plan);
+}
+
+static void an_explorer_without_a_pool_draws(void **state)
+{
+    (void)state;
+    static fb_sim_explorer e;
+    fb_sim_explore how;
+    assert_false(fb_sim_explore_read("", &how));
+    assert_false(fb_sim_explore_read("pools", &how));
+    assert_true(fb_sim_explore_read("priority", &how));
+    assert_int_equal(how, FB_SIM_EXPLORE_PRIORITY);
+    assert_true(fb_sim_explorer_open(&e, FB_SIM_EXPLORE_POOL, NULL));
+    fb_sim_plan plan;
+    uint64_t parent = 0;
+    for (uint64_t number = 0; number < 50; number++) {
+        assert_false(fb_sim_explorer_next(&e, number, &plan, &parent));
+    }
+    fb_sim_plan member = recorded(4);
+    fb_sim_pool_add(&e.pool, &member, 77, 10);
+    uint32_t played = 0;
+    for (uint64_t number = 0; number < 64; number++) {
+        if (!fb_sim_explorer_next(&e, number, &plan, &parent)) continue;
+        assert_int_equal(parent, 77);
+        fb_sim_plan_free(&plan);
+        played++;
+    }
+    assert_true(played > 32 && played < 60);
+    fb_sim_explorer_close(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mutations_are_schedules),
+        cmocka_unit_test(a_plan_without_rounds_gets_another_seed),
+        cmocka_unit_test(the_map_counts_what_is_new),
+        cmocka_unit_test(the_pool_keeps_who_pays),
+        cmocka_unit_test(an_explorer_without_a_pool_draws),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

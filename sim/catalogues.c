@@ -101,7 +101,7 @@ static int usage_of(const char *verb)
             counts ? " [--seeds A..B [--events N]" : "",
             !counts  ? ""
             : faults ? " [--matter]]"
-                     : "]");
+                     : "] [--json]");
     return FB_SIM_EXIT_USAGE;
 }
 
@@ -133,27 +133,52 @@ static void print_faults(const counting *what, const counters *c)
     closing(FB_SIM_FAULTS + fb_sim_disk_print_faults());
 }
 
-static void print_checks(const counting *what, const counters *c)
+static uint64_t print_checks(const counting *what, const counters *c)
 {
-    int ids = 0, musts = 0, costs = 0;
+    int ids = 0, costs = 0;
     uint64_t count = 0;
     for (; fb_sim_check_list[count] != NULL; count++) {
         ids = widest(fb_sim_check_list[count]->id, ids);
-        musts = widest(fb_sim_check_list[count]->musts, musts);
         costs = widest(fb_sim_check_list[count]->cost, costs);
     }
     for (uint64_t i = 0; i < count; i++) {
         const fb_sim_check *check = fb_sim_check_list[i];
         if (what->first != 0) printf("%12llu  ", (unsigned long long)c->seen[i]);
-        printf("%-*s  %-*s  %-*s  %s\n", ids, check->id, musts, check->musts, costs, check->cost,
-               check->text);
+        printf("%-*s  %-*s  %s [%s]\n", ids, check->id, costs, check->cost, check->text,
+               check->musts);
     }
-    closing(count);
+    return count;
+}
+
+/* One object a line. No text of the list needs an escape. */
+static uint64_t print_checks_json(const counting *what, const counters *c)
+{
+    uint64_t count = 0;
+    for (; fb_sim_check_list[count] != NULL; count++) {
+        const fb_sim_check *check = fb_sim_check_list[count];
+        printf("{\"check\":\"%s\",\"cost\":\"%s\",\"text\":\"%s\",\"requirements\":[", check->id,
+               check->cost, check->text);
+        const char *separator = "";
+        for (const char *at = check->musts; *at != 0; separator = ",") {
+            int len = (int)strcspn(at, ",");
+            printf("%s\"%.*s\"", separator, len, at);
+            at += len;
+            at += strspn(at, ", ");
+        }
+        printf("],\"looked\":");
+        if (what->first != 0) {
+            printf("%llu}\n", (unsigned long long)c->seen[count]);
+        } else {
+            printf("null}\n");
+        }
+    }
+    return count;
 }
 
 int fb_sim_catalogue_main(const char *verb, int argc, char **argv)
 {
     bool faults = strcmp(verb, "faults") == 0, checks = strcmp(verb, "checks") == 0;
+    bool json = false;
     counting what = {.events = fb_sim_config_default().events};
     counters c = {{0}, {0}, {0}};
     for (int i = 2; i < argc; i++) {
@@ -164,6 +189,8 @@ int fb_sim_catalogue_main(const char *verb, int argc, char **argv)
             if (!fb_sim_parse_number(argv[++i], &what.events)) return usage_of(verb);
         } else if (faults && strcmp(argv[i], "--matter") == 0) {
             what.matter = true;
+        } else if (checks && strcmp(argv[i], "--json") == 0) {
+            json = true;
         } else {
             return usage_of(verb);
         }
@@ -177,7 +204,7 @@ int fb_sim_catalogue_main(const char *verb, int argc, char **argv)
     if (faults) {
         print_faults(&what, &c);
     } else if (checks) {
-        print_checks(&what, &c);
+        closing(json ? print_checks_json(&what, &c) : print_checks(&what, &c));
     } else if (strcmp(verb, "mutants") == 0) {
         for (int i = 1; i < fb_sim_mutant_count; i++) {
             const fb_sim_mutant_row *row = &fb_sim_mutant_rows[i];

@@ -134,8 +134,13 @@ void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[64])
         /* Those without code are the driver's and the director's own. */
         bool own = check->fact == NULL && check->event == NULL && check->reply == NULL &&
                    check->round == NULL;
-        bool rare = own && (strcmp(check->cost, "round") == 0 || strcmp(check->cost, "once") == 0);
-        seen[i] = rare ? world->director->round + 1 : own ? world->steps : checks->seen[i];
+        if (!own) {
+            seen[i] = checks->seen[i];
+        } else if (strcmp(check->cost, "once") == 0) {
+            seen[i] = 1;
+        } else {
+            seen[i] = strcmp(check->cost, "round") == 0 ? world->director->round + 1 : world->steps;
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 
 typedef struct fb_sim_check {
     const char *id;    /* stable: printed, and named in the closing line */
-    const char *musts; /* what it is about: FM-8.2 is section 8.2 of the draft, P-5 the profile */
+    const char *musts; /* what it is about: sections of DESIGN, and ids of specs-conformance/ */
     const char *cost;  /* "O(1) a fact", "round": only at the end of one */
     const char *text;
     /* Room of its own, zeroed; layout is called in both passes of the world's arena, with `state`

@@ -214,7 +214,8 @@ def matrix(project):
            "specs-conformance/requirements. -->",
            "",
            "What the drafts and the messaging profile ask for, in our own words, and what shows that it is",
-           "there. How to read, cite and check it: [conformance](../specs-conformance/README.md).",
+           "there. How to read, cite and check it: [conformance](../specs-conformance/README.md). What is",
+           "wrong with the drafts: [findings](FINDINGS.md).",
            "",
            f"{total} requirements: {by_state['implemented']} implemented, {by_state['later']} for later "
            f"parts, {by_state['refused']} refused by",

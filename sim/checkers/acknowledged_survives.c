@@ -100,7 +100,7 @@ static void round_end(fb_sim_world *world, void *own)
 
 const fb_sim_check fb_sim_check_acknowledged_survives = {
     .id = "acknowledged-survives",
-    .musts = "DESIGN 3.1, 7, FM-4.1",
+    .musts = "DESIGN 3.1, 7, FM-4.1-9, FM-8.3-3",
     .cost = "O(replaced) a change",
     .text =
         "no acknowledged write is lost while a disk that had it lives, and all of a core get it",

@@ -69,7 +69,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 const fb_sim_check fb_sim_check_applied_was_written = {
     .id = "applied-was-written",
-    .musts = "DESIGN 3.1 authorship",
+    .musts = "DESIGN 3.1 authorship, FM-4.1-9",
     .cost = "O(1) a change",
     .text = "a change is applied as its author wrote it, once in an incarnation",
     .state_bytes = sizeof(state),

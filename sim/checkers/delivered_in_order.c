@@ -46,7 +46,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 const fb_sim_check fb_sim_check_delivered_in_order = {
     .id = "delivered-in-order",
-    .musts = "FM-8.2, P-6",
+    .musts = "FM-8.2-2, MP-6-1, MP-6-4, MP-7-27",
     .cost = "O(1) a message",
     .text = "on one connection messages are numbered, delivered and acknowledged in send order",
     .state_bytes = sizeof(state),

@@ -113,7 +113,7 @@ static void restored(fb_sim_world *world, void *own, uint32_t node, bool empty)
 
 const fb_sim_check fb_sim_check_delivered_once = {
     .id = "delivered-once",
-    .musts = "FM-8.1, P-5, P-6",
+    .musts = "FM-4.1-8, FM-8.1-4, FM-8.1-5, MP-5-10, MP-5-13, MP-5-16",
     .cost = "O(1) a message",
     .text = "an id is accepted once from its sender; after a restart too, when it was acknowledged",
     .state_bytes = sizeof(state),

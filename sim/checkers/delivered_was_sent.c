@@ -74,7 +74,8 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 const fb_sim_check fb_sim_check_delivered_was_sent = {
     .id = "delivered-was-sent",
-    .musts = "FM-5.4, FM-11, P-5",
+    .musts = "FM-5.4-1, FM-5.4-3, FM-6.1-1, FM-11-1, FM-11-2, FM-11-9, MP-5-7, MP-5-9, "
+             "MP-5-12",
     .cost = "O(1) a message",
     .text = "what is delivered was signed and sent by its member, by an honest one to this node",
     .state_bytes = sizeof(state),

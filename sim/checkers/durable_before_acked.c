@@ -93,7 +93,7 @@ static void over(fb_sim_world *world, void *own, uint32_t node)
 
 const fb_sim_check fb_sim_check_durable_before_acked = {
     .id = "durable-before-acked",
-    .musts = "P-5 step 9, P-6",
+    .musts = "MP-5-11, MP-6-6",
     .cost = "O(waiting) an acknowledgement",
     .text = "a message is acknowledged only when the record of its id is durable",
     .state_bytes = sizeof(state),

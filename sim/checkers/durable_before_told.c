@@ -90,7 +90,7 @@ static void over(fb_sim_world *world, void *own, uint32_t node)
 
 const fb_sim_check fb_sim_check_durable_before_told = {
     .id = "durable-before-told",
-    .musts = "DESIGN 2 hold-back, FM-4.1",
+    .musts = "DESIGN 2 hold-back, FM-4.1-7",
     .cost = "O(1) a change",
     .text = "nobody applies a change that its author could still lose",
     .state_bytes = sizeof(state),

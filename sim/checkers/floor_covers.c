@@ -72,7 +72,7 @@ static void over(fb_sim_world *world, void *own, uint32_t node)
 
 const fb_sim_check fb_sim_check_floor_covers = {
     .id = "floor-covers-forgotten",
-    .musts = "P-5, P-6",
+    .musts = "MP-5-15",
     .cost = "O(ids kept) in 8 messages",
     .text = "a sender's floor covers every message whose id was forgotten",
     .state_bytes = sizeof(state),

@@ -122,7 +122,7 @@ static void restored(fb_sim_world *world, void *own, uint32_t node, bool empty)
 
 const fb_sim_check fb_sim_check_floor_rises = {
     .id = "floor-rises",
-    .musts = "P-5",
+    .musts = "MP-5-14, MP-5-16, MP-5-17",
     .cost = "O(1) a change of a floor",
     .text = "what was forgotten of a sender is never accepted again: its floor rises",
     .state_bytes = sizeof(state),

@@ -45,7 +45,7 @@ static void restored(fb_sim_world *world, void *own, uint32_t node, bool empty)
 
 const fb_sim_check fb_sim_check_ids_ascend = {
     .id = "ids-ascend",
-    .musts = "FM-3.1, FM-5.1, RFC 9562",
+    .musts = "RFC 9562, FM-3.1-2, FM-5.1-2, FI-2-1",
     .cost = "O(1) an id",
     .text = "UUIDv7 of one node ascend, also across clock steps and restarts",
     .state_bytes = sizeof(state),

@@ -22,7 +22,7 @@ static const fb_sim_check credit_respected = {
 };
 static const fb_sim_check bounded_memory = {
     .id = "bounded-memory",
-    .musts = "DESIGN 6, P-6",
+    .musts = "DESIGN 6, MP-6-5",
     .cost = "O(1) a write set",
     .text = "write sets in flight, effects of a step and the instance stay within their bounds",
 };
@@ -34,13 +34,13 @@ static const fb_sim_check no_spinning = {
 };
 static const fb_sim_check converges = {
     .id = "converges",
-    .musts = "DESIGN 3.1, FM-8.3",
+    .musts = "DESIGN 3.1, FM-4.1-9, FM-8.2-1, FM-8.2-3, FM-8.3-3, MP-6-9, FI-2-8",
     .cost = "round",
     .text = "a healed core agrees on fingerprints and vectors within the bound of its timers",
 };
 static const fb_sim_check sets_up = {
     .id = "setup",
-    .musts = "P-1",
+    .musts = "MP-7-15, FI-2-4",
     .cost = "once",
     .text = "in good weather a space is created and every node joins it",
 };

@@ -85,7 +85,7 @@ static void round_end(fb_sim_world *world, void *own)
 
 const fb_sim_check fb_sim_check_one_link = {
     .id = "one-link-per-pair",
-    .musts = "P-7",
+    .musts = "MP-7-22, FI-2-6",
     .cost = "round",
     .text = "two members of a quiet core have one link in their space, at both ends",
     .state_bytes = sizeof(state),

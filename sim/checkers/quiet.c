@@ -46,7 +46,7 @@ static void round_end(fb_sim_world *world, void *own)
 
 const fb_sim_check fb_sim_check_quiet = {
     .id = "quiet-after-convergence",
-    .musts = "DESIGN 3.1, P-6",
+    .musts = "DESIGN 3.1",
     .cost = "round",
     .text = "a core that agrees sends heartbeats and writes nothing",
     .state_bytes = sizeof(state),

@@ -66,7 +66,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 const fb_sim_check fb_sim_check_redelivered_once = {
     .id = "redelivered-once",
-    .musts = "FM-8.1, FM-8.2, P-6",
+    .musts = "FM-8.1-1, FM-8.3-5, MP-6-7, MP-6-8, MP-7-23",
     .cost = "O(1) a message",
     .text = "unacknowledged messages go first on the next link, and to no third one",
     .state_bytes = sizeof(state),

@@ -55,7 +55,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 const fb_sim_check fb_sim_check_resent_in_order = {
     .id = "resent-in-order",
-    .musts = "FM-8.2, P-6",
+    .musts = "FM-8.2-2, MP-6-7",
     .cost = "O(1) a message",
     .text = "unacknowledged messages are redelivered in the order in which they were sent",
     .state_bytes = sizeof(state),

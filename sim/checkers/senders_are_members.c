@@ -34,7 +34,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 const fb_sim_check fb_sim_check_senders_are_members = {
     .id = "senders-are-members",
-    .musts = "FM-11, P-5 step 4, P-6",
+    .musts = "MP-1-4, MP-5-5, MP-6-16",
     .cost = "O(1) a message",
     .text = "messages are sent to and accepted from approved members only",
     .state_bytes = sizeof(state),

@@ -124,7 +124,7 @@ static void round_end(fb_sim_world *world, void *own)
 
 const fb_sim_check fb_sim_check_sent_is_settled = {
     .id = "sent-is-settled",
-    .musts = "FM-8.1, P-6",
+    .musts = "FM-8.1-1, MP-5-19, MP-7-27",
     .cost = "O(waiting) a message",
     .text = "what was given to a link is delivered, refused or dropped for a reason",
     .state_bytes = sizeof(state),

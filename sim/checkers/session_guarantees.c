@@ -146,7 +146,7 @@ static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect
 
 const fb_sim_check fb_sim_check_session_guarantees = {
     .id = "session-guarantees",
-    .musts = "DESIGN 3.1 merge, 8 consistency",
+    .musts = "DESIGN 3.1 merge, 8 consistency, FM-4.1-10, FI-2-8",
     .cost = "O(siblings) a get",
     .text = "a read shows the session's own writes, never goes back, and in the end is the merge",
     .reply = reply,

@@ -42,7 +42,8 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 const fb_sim_check fb_sim_check_spaces_apart = {
     .id = "spaces-apart",
-    .musts = "FM-6.2, FM-8.3, FM-9, P-5 steps 2 and 3, P-7",
+    .musts = "FM-3.1-3, FM-6.2-2, FM-9-2, FM-9-3, FM-11-4, FM-11-10, MP-5-2, MP-5-3, "
+             "MP-7-1",
     .cost = "O(1) a message",
     .text = "messages travel only on a bound link of their space, and never through a third node",
     .state_bytes = sizeof(state),

@@ -29,7 +29,7 @@ static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect
 
 const fb_sim_check fb_sim_check_strangers_refused = {
     .id = "strangers-refused",
-    .musts = "FM-10, FM-3.6",
+    .musts = "FM-10-1, FM-10-2, FM-11-5, MP-6-13",
     .cost = "O(1) a request",
     .text = "an application without authorisation for a space writes nothing and causes no message",
     .facts = FB_SIM_FACT(FB_FACT_WRITTEN),

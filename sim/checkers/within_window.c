@@ -23,7 +23,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 const fb_sim_check fb_sim_check_within_window = {
     .id = "within-window",
-    .musts = "P-5 step 6",
+    .musts = "MP-5-8",
     .cost = "O(1) a message",
     .text = "an accepted message is at most 15 minutes old and 5 minutes early by the receiver",
     .facts = FB_SIM_FACT(FB_FACT_DELIVERED),

@@ -284,6 +284,30 @@ static void a_full_record_raises_its_floor(void **state)
     assert_int_equal(judge_signed(e), FB_OK);
 }
 
+/* Findings, profile 5: the record knows ids by themselves, so an id that was forgotten with its
+ * time is a new one under a later time. Only its own sender can do that, and signals are
+ * idempotent. */
+static void a_forgotten_id_is_new_under_a_later_time(void **state)
+{
+    (void)state;
+    begin_receiving();
+    uint64_t now = (uint64_t)(NOON_US / 1000);
+    fb_envelope first = envelope_base(payload_about(area_of(5)));
+    first.timestamp = now - 1000;
+    assert_int_equal(judge_signed(first), FB_OK);
+    first.timestamp = now;
+    assert_int_equal(judge_signed(first), FB_ERR_DUPLICATE);
+    for (uint32_t i = 0; i < 8; i++) {
+        fb_envelope e = envelope_base(payload_about(area_of(5)));
+        e.timestamp = now;
+        assert_int_equal(judge_signed(e), FB_OK);
+    }
+    first.timestamp = now - 1000;
+    assert_int_equal(judge_signed(first), FB_ERR_STALE);
+    first.timestamp = now;
+    assert_int_equal(judge_signed(first), FB_OK);
+}
+
 static void time_raises_the_floor_and_only_agreeing_clocks_reset_it(void **state)
 {
     (void)state;
@@ -909,6 +933,7 @@ int main(void)
         TEST(misbehaviour_is_not_clocks_or_duplicates),
         TEST(a_flood_meets_the_bucket_before_its_signature),
         TEST(a_full_record_raises_its_floor),
+        TEST(a_forgotten_id_is_new_under_a_later_time),
         TEST(time_raises_the_floor_and_only_agreeing_clocks_reset_it),
         TEST(the_record_survives_a_restart),
         TEST(a_smaller_record_forgets_safely),

@@ -11,6 +11,7 @@
 #include "protocol/link/link.h"
 #include "protocol/messaging/messaging.h"
 #include "protocol/rpc/rpc.h"
+#include "protocol/space/invite.h"
 #include "tests/unit/net_space.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -184,6 +185,48 @@ static void a_folded_answer_leads_to_sync(void **state)
     test_net_free(net);
 }
 
+/* An invite of node 0, for people to carry; a forged one has another secret. */
+static size_t invite(test_net *net, fb_id space, bool forged, uint8_t bytes[1024])
+{
+    fb_writer w = fb_writer_of(bytes, 1024);
+    fb_write_id(&w, space);
+    fb_write_u32(&w, 1);
+    fb_write_u64(&w, 0);
+    fb_write_span16(&w, fb_span_text(test_net_address(0)));
+    const test_reply *reply = test_net_answer(net, 0, FB_VERB_SPACE_INVITE, &w);
+    assert_int_equal(reply->status, FB_OK);
+    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+    fb_invite made;
+    assert_int_equal(fb_invite_read(fb_read_span16(&r), &made), FB_OK);
+    if (forged) made.secret.b[0] ^= 1;
+    uint8_t text[FB_INVITE_BYTES_MAX];
+    fb_writer t = fb_writer_of(text, sizeof text);
+    fb_invite_write(&made, &t);
+    w = fb_writer_of(bytes, 1024);
+    fb_write_span16(&w, fb_writer_span(&t));
+    return w.at;
+}
+
+/* Findings, profile 7: a stranger behind an address keeps its honest neighbours from joining for a
+ * minute after its own link has ended. When the profile changes, so does this. */
+static void neighbours_pay_for_a_stranger(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(3, NULL);
+    fb_id space = test_net_create_space(net, 0);
+    uint8_t bytes[1024];
+    size_t len = invite(net, space, true, bytes);
+    test_net_ask(net, 2, FB_VERB_SPACE_JOIN, 0, fb_span_of(bytes, len));
+    test_net_run(net, 31 * SECOND_NS); /* its pending link has ended */
+    len = invite(net, space, false, bytes);
+    uint64_t asked = test_net_ask(net, 1, FB_VERB_SPACE_JOIN, 0, fb_span_of(bytes, len));
+    test_net_run(net, 20 * SECOND_NS);
+    assert_false(test_net_reply(net, asked)->done);
+    test_net_run(net, 120 * SECOND_NS);
+    assert_true(test_net_reply(net, asked)->done);
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +234,7 @@ int main(void)
         cmocka_unit_test(two_spaces_are_two_links),
         cmocka_unit_test(conflict_is_told_by_whose_change_it_is),
         cmocka_unit_test(a_folded_answer_leads_to_sync),
+        cmocka_unit_test(neighbours_pay_for_a_stranger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,8 @@
 #define FB_BATCH_BYTES_MAX            61440u
 #define FB_EPOCH_ENTRIES_MAX          128u
 #define FB_LIVES_IN_AREA_MAX          32u  /* heads of one node in one area */
-#define FB_LIVES_MAX                  160u /* closed lives that one batch may make us look up */
+#define FB_BATCH_LIVES_MAX            192u /* lives that the changes of one batch name */
+#define FB_LIVES_MAX                  322u /* closed lives that one batch may make us look up */
 #define FB_FETCHES_MAX                8u   /* calls of our own at once */
 #define FB_FETCH_RANGES_MAX           8u   /* lagging entries that one call asks for */
 #define FB_FETCH_HAVES_MAX            16u  /* heads of one node named in a range */
@@ -124,8 +125,8 @@ _Static_assert(33 * FB_FETCH_RANGES_MAX + 16 * FB_FETCH_HAVES_MAX * FB_FETCH_RAN
 _Static_assert(FB_WRITE_ITEMS_MAX <= FB_BATCH_CHANGES_MAX, "a request fits the stage, and a batch");
 _Static_assert(FB_WRITE_AREAS_MAX >= FB_BUILDERS_MAX, "the stage holds what is filled at once");
 _Static_assert(FB_ANSWER_BYTES_MAX <= FB_REPLY_BYTES_MAX, "a held answer fits a reply");
-_Static_assert(FB_LIVES_MAX >= FB_EPOCH_ENTRIES_MAX + 2,
-               "every life that an epoch names may be closed, and the two of the chain");
+_Static_assert(FB_LIVES_MAX >= FB_EPOCH_ENTRIES_MAX + 2 + FB_BATCH_LIVES_MAX,
+               "all that an epoch and the changes name may be closed, and the two of the chain");
 _Static_assert(FB_BATCH_CHANGES_MAX * 2 + FB_LIVES_MAX <= FB_READ_ITEMS_MAX,
                "a batch's records, a node of each path, and the lives are read in one round");
 _Static_assert(FB_WRITE_SETS_KEPT >= FB_WRITE_SETS_IN_FLIGHT_MAX + 2,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/database/change.h"
 
+#include "protocol/base/assert.h"
 #include "protocol/base/uuid.h"
 
 static const char leaf_label[] = "faberio-change-v1"; /* hashed with its zero byte */
@@ -148,6 +149,26 @@ bool fb_change_next(fb_change_walk *walk, fb_change_field *out)
         out->hash = fb_read_bytes(&walk->values, 32).p;
     }
     return true;
+}
+
+uint32_t fb_change_lives(const fb_change *change, uint32_t most)
+{
+    FB_ASSERT(most <= FB_BATCH_LIVES_MAX);
+    const uint8_t *lives[FB_BATCH_LIVES_MAX + 1];
+    uint32_t count = 0;
+    fb_dots dots = change->replaced;
+    fb_change_walk walk = fb_change_walk_of(change);
+    fb_change_field field;
+    for (;;) {
+        for (uint32_t i = 0; i < dots.count && count <= most; i++) {
+            const uint8_t *dot = dots.p + (size_t)i * FB_DOT_BYTES;
+            uint32_t at = count;
+            while (at > 0 && memcmp(lives[at - 1], dot, 24) != 0) at--;
+            if (at == 0) lives[count++] = dot;
+        }
+        if (count > most || !fb_change_next(&walk, &field)) return count;
+        dots = field.replaced;
+    }
 }
 
 void fb_value_hash(fb_span salt, fb_span value, uint8_t out[32])

@@ -94,6 +94,10 @@ fb_status fb_change_decode(fb_span bytes, fb_change *out);
 fb_change_walk fb_change_walk_of(const fb_change *change);
 bool fb_change_next(fb_change_walk *walk, fb_change_field *out);
 
+/* How many lives its replaced dots are of; counts no further than `most` and one more, which is at
+ * most FB_BATCH_LIVES_MAX. */
+uint32_t fb_change_lives(const fb_change *change, uint32_t most);
+
 /* BLAKE3(salt ‖ value), 32 bytes. */
 void fb_value_hash(fb_span salt, fb_span value, uint8_t out[32]);
 /* The same for a field that is set, whether its value is here or gone. */

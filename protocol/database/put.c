@@ -319,6 +319,8 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     FB_TRY(fb_change_decode(fb_writer_span(&w), &change));
     FB_TRY(fb_stage_change(node, reads, place, &change, write.dot, always, NULL, out, NULL));
     fb_change_leaf(&change, write.dot, out->leaf);
+    out->lives = fb_change_lives(&change, FB_BATCH_LIVES_MAX);
+    if (!fb_batch_readable(node, item->area, 1, out->lives)) return FB_ERR_LIMIT;
     out->created = !visible;
     out->at = (uint32_t)stage->bytes_len;
     out->len = (uint32_t)w.at;
@@ -382,20 +384,24 @@ static void commit(fb_node *node, const put_context *c)
             area->own = entry + 1;
         }
         fb_span bytes = fb_span_of(stage->bytes + change->at, change->len);
-        fb_builder_add(node, index, bytes, change->seq, change->leaf, change->cost);
+        fb_builder_add(node, index, bytes, change->seq, change->leaf, change->cost, change->lives);
         observe_written(node, c->request, change);
         if (area->kind == FB_AREA_SPACE) fold_own(node, index, bytes, change->seq);
     }
 }
 
-static uint32_t lives_missing(const fb_node *node)
+/* Where this is the first change of a life, there has to be room for the life: here, and with the
+ * peers, who take so many of one node. */
+static fb_status lives_begin(const fb_node *node)
 {
     const fb_stage *stage = &node->database->stage;
     uint32_t missing = 0;
     for (uint32_t i = 0; i < stage->area_count; i++) {
-        if (fb_area_get(node, stage->areas[i].area)->own == 0) missing++;
+        if (fb_area_get(node, stage->areas[i].area)->own != 0) continue;
+        FB_TRY(fb_life_begins(node, stage->areas[i].area));
+        missing++;
     }
-    return missing;
+    return fb_vector_room(node, missing) ? FB_OK : FB_ERR_LIMIT;
 }
 
 static void answer_written(fb_node *node, const put_context *c)
@@ -458,7 +464,7 @@ static void put_run(fb_node *node, fb_op *op)
         return;
     }
     if (status == FB_OK && longest > node->database->record_write_max) status = FB_ERR_LIMIT;
-    if (status == FB_OK && !fb_vector_room(node, lives_missing(node))) status = FB_ERR_LIMIT;
+    if (status == FB_OK) status = lives_begin(node);
     if (status == FB_OK &&
         (bytes > fb_op_write_bytes_max(node) || entries > fb_op_write_entries_max(node))) {
         status = FB_ERR_LIMIT;

@@ -61,6 +61,24 @@ size_t fb_seal_frame_bytes(const fb_node *node, uint32_t area)
            fb_write_entry_bytes(FB_VECTOR_KEY_BYTES, 0);
 }
 
+/* A key to be read: its item in a read set (readset.h). */
+#define READ_BYTES(key) (18u + (key))
+/* And of a life, of which apply.c keeps which one it is. */
+#define LIFE_BYTES (READ_BYTES(FB_VECTOR_KEY_BYTES) + 25u)
+/* A peer's tree may be deeper than this node's by now. */
+#define LEVELS_MIN 3u
+
+bool fb_batch_readable(const fb_node *node, uint32_t area, uint32_t changes, uint32_t lives)
+{
+    const fb_area *a = fb_area_get(node, area);
+    size_t levels = a->root_info.levels + (size_t)1;
+    if (levels < LEVELS_MIN) levels = LEVELS_MIN;
+    size_t all = (size_t)lives + epoch_max(node, a->space) + 2;
+    size_t each = READ_BYTES(FB_RECORD_KEY_BYTES) + levels * READ_BYTES(FB_TREE_KEY_BYTES);
+    return lives <= FB_BATCH_LIVES_MAX && changes * (1 + levels) + all <= FB_READ_ITEMS_MAX &&
+           changes * each + all * LIFE_BYTES <= node->options.sizes.operation_bytes;
+}
+
 /* The life of this node before this one in an area: the head that its first header names. */
 static uint32_t predecessor(const fb_node *node, const fb_area *area)
 {
@@ -72,6 +90,12 @@ static uint32_t predecessor(const fb_node *node, const fb_area *area)
         at = v->next;
     }
     return found;
+}
+
+fb_status fb_life_begins(const fb_node *node, uint32_t area)
+{
+    bool closes = predecessor(node, fb_area_get(node, area)) != FB_NONE;
+    return fb_vector_admits(node, area, node->self, closes);
 }
 
 static void fill_header(fb_node *node, const fb_builder *builder, const fb_vector *own,
@@ -203,7 +227,7 @@ static fb_builder *begin(fb_node *node, uint32_t area)
     found->used = true;
     found->area = area;
     found->count = 0;
-    found->len = found->cost = 0;
+    found->len = found->cost = found->lives = 0;
     found->reserved_bytes = found->reserved_entries = 0;
     found->serial = ++db->builder_serial;
     fb_area_get(node, area)->builder = (uint32_t)(found - db->builders) + 1;
@@ -211,7 +235,7 @@ static fb_builder *begin(fb_node *node, uint32_t area)
 }
 
 void fb_builder_add(fb_node *node, uint32_t area, fb_span change, uint64_t seq,
-                    const uint8_t leaf[32], size_t cost)
+                    const uint8_t leaf[32], size_t cost, uint32_t lives)
 {
     struct fb_database *db = node->database;
     fb_area *a = fb_area_get(node, area);
@@ -219,9 +243,11 @@ void fb_builder_add(fb_node *node, uint32_t area, fb_span change, uint64_t seq,
     size_t frame = builder == NULL
                        ? 0
                        : FB_BATCH_FRAME_BYTES + (size_t)builder->epoch_max * FB_EPOCH_ENTRY_BYTES;
-    if (builder != NULL && (builder->count == FB_BATCH_CHANGES_MAX ||
-                            frame + builder->len + 4 + change.len > db->batch_max ||
-                            builder->cost + builder->len + cost + change.len > db->cost_max)) {
+    if (builder != NULL &&
+        (builder->count == FB_BATCH_CHANGES_MAX ||
+         frame + builder->len + 4 + change.len > db->batch_max ||
+         builder->cost + builder->len + cost + change.len > db->cost_max ||
+         !fb_batch_readable(node, area, builder->count + 1, builder->lives + lives))) {
         seal_early(node, builder);
         builder = NULL;
     }
@@ -238,6 +264,7 @@ void fb_builder_add(fb_node *node, uint32_t area, fb_span change, uint64_t seq,
     memcpy(builder->items + builder->len + 4, change.p, change.len);
     builder->len += 4 + change.len;
     builder->cost += cost;
+    builder->lives += lives;
     memcpy(builder->leaves + (size_t)builder->count * 32, leaf, 32);
     builder->count++;
     builder->reserved_bytes += bytes;

@@ -115,7 +115,8 @@ typedef struct fb_builder {
     uint64_t first_seq;
     uint32_t epoch_max; /* entries there is room for */
     size_t len;
-    size_t cost; /* what applying it will put, about */
+    size_t cost;    /* what applying it will put, about */
+    uint32_t lives; /* that its changes name, counted for each change */
     size_t reserved_bytes, reserved_entries;
     uint64_t serial; /* order of beginning */
     uint8_t *items;
@@ -265,6 +266,7 @@ typedef struct fb_staged_change {
     bool conflict;
     uint8_t etag[16];
     uint32_t cost;
+    uint32_t lives; /* that an own one names */
 } fb_staged_change;
 
 typedef struct fb_stage {
@@ -444,7 +446,12 @@ size_t fb_seal_frame_bytes(const fb_node *node, uint32_t area);
 size_t fb_change_bytes_max(const fb_node *node, uint32_t area);
 /* Adds an own change to the batch being filled; reserves what its sealing will put. */
 void fb_builder_add(fb_node *node, uint32_t area, fb_span change, uint64_t seq,
-                    const uint8_t leaf[32], size_t cost);
+                    const uint8_t leaf[32], size_t cost, uint32_t lives);
+/* Can a node of the same sizes read at once what applying such a batch takes: the records and their
+ * paths, and the lives that changes, epoch and chain name? */
+bool fb_batch_readable(const fb_node *node, uint32_t area, uint32_t changes, uint32_t lives);
+/* May this node begin a life in the area, as far as its peers' rules go? */
+fb_status fb_life_begins(const fb_node *node, uint32_t area);
 void fb_database_seal(fb_node *node);
 
 /* put.c: RECORD_PUT, RECORD_DELETE, RECORD_BATCH, fb_database_write */

@@ -80,10 +80,101 @@ static void a_long_history_fits_an_empty_node(void **state)
     test_net_free(net);
 }
 
+static fb_status put_field(test_net *net, uint32_t i, fb_id space, uint32_t record, char field)
+{
+    static const uint8_t no_etag[16];
+    uint8_t bytes[256];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_u8(&w, FB_AREA_COLLECTION);
+    fb_write_span16(&w, fb_span_text("notes"));
+    fb_write_id(&w, test_net_record_id(record));
+    fb_write_u8(&w, 2); /* the other fields stay */
+    fb_write_u8(&w, 0);
+    fb_write_bytes(&w, no_etag, sizeof no_etag);
+    fb_write_u16(&w, 1);
+    fb_write_span16(&w, fb_span_of(&field, 1));
+    fb_write_u8(&w, 1);
+    fb_write_span32(&w, fb_span_text("1"));
+    return test_net_answer(net, i, FB_VERB_RECORD_PUT, &w)->status;
+}
+
+static void real_sizes(fb_options *options)
+{
+    options->sizes = fb_options_default().sizes;
+}
+
+/* A request of many changes, each of which replaces values of several lives: it is sealed in pieces
+ * that every member can look up. */
+static void one_request_over_many_lives(void **state)
+{
+    (void)state;
+    enum { FIELDS = 13, RECORDS = 26, LIVES = FIELDS * RECORDS };
+    test_net *net = test_net_new(2, real_sizes);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    for (uint32_t i = 0; i < LIVES; i++) {
+        assert_int_equal(put_field(net, A, space, 1 + i / FIELDS, (char)('a' + i % FIELDS)), FB_OK);
+        test_net_restart(net, A);
+    }
+    assert_int_equal(test_net_put(net, A, space, "notes", 1000, "1"), FB_OK);
+    agree(net, A, B, space);
+    static uint8_t bytes[RECORDS * 128];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_u16(&w, RECORDS);
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        static const uint8_t no_condition[17];
+        fb_write_u8(&w, FB_VERB_RECORD_DELETE);
+        fb_write_id(&w, space);
+        fb_write_u8(&w, 1);
+        fb_write_span16(&w, fb_span_text("notes"));
+        fb_write_id(&w, test_net_record_id(1 + i));
+        fb_write_bytes(&w, no_condition, sizeof no_condition);
+    }
+    assert_int_equal(test_net_answer(net, B, FB_VERB_RECORD_BATCH, &w)->status, FB_OK);
+    agree(net, A, B, space);
+    assert_false(test_net_has(net, A, space, "notes", 1));
+    assert_int_equal(counted(net, A, FB_COUNTER_BATCHES_REFUSED), 0);
+    test_net_free(net);
+}
+
+/* One life of this node with no predecessor: as after a lost disk, in the eyes of its peers. */
+static void forget_lives(test_net *net, uint32_t i, fb_id space, uint64_t first, uint32_t count)
+{
+    fb_node *node = test_net_node(net, i);
+    uint32_t local = notes_of(net, i, space)->local;
+    for (uint64_t k = 0; k < count; k++) {
+        uint8_t key[FB_VECTOR_KEY_BYTES], value[FB_VECTOR_VALUE_BYTES] = {1};
+        value[8] = value[16] = 1;
+        test_net_store_put(net, i, fb_key_vector(key, false, local, node->self, first + k),
+                           fb_span_of(value, sizeof value));
+    }
+}
+
+/* Who lost its store so often that its peers keep no more lives of it is told so when it writes,
+ * instead of writing what nobody takes. */
+static void too_many_lives_are_refused_at_home(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = test_net_create_space(net, A);
+    assert_int_equal(test_net_put(net, A, space, "notes", 1, "1"), FB_OK);
+    forget_lives(net, A, space, 50000, FB_LIVES_IN_AREA_MAX - 1);
+    test_net_restart(net, A);
+    assert_int_equal(test_net_put(net, A, space, "notes", 2, "1"), FB_OK);
+    forget_lives(net, A, space, 60000, 1);
+    test_net_restart(net, A);
+    assert_int_equal(test_net_put(net, A, space, "notes", 3, "1"), FB_ERR_BATCH_LIVES);
+    assert_true(test_net_has(net, A, space, "notes", 2));
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_history_fits_an_empty_node),
+        cmocka_unit_test(one_request_over_many_lives),
+        cmocka_unit_test(too_many_lives_are_refused_at_home),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,12 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     COMPILE_OPTIONS $<$<CONFIG:Debug>:-O1>)
 endif()
 
+# The core calls BLAKE3's compression function itself where it can be linked.
+if(FB_BLAKE3_FROM_SOURCE)
+  set_property(SOURCE ${CMAKE_SOURCE_DIR}/protocol/base/hash.c APPEND PROPERTY
+    COMPILE_DEFINITIONS FB_BLAKE3_FROM_SOURCE)
+endif()
+
 add_library(faberio_core STATIC ${FB_CORE_SOURCES})
 add_library(faberio::core ALIAS faberio_core)
 set_target_properties(faberio_core PROPERTIES EXPORT_NAME core)

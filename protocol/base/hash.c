@@ -61,7 +61,14 @@ static void one_chunk(const fb_span *parts, size_t count, uint8_t *out, size_t o
     }
     memset(block + filled, 0, sizeof block - filled);
     blake3_compress_in_place(cv, block, filled, 0, flags | CHUNK_END | ROOT);
-    for (size_t i = 0; i < out_len; i++) out[i] = (uint8_t)(cv[i / 4] >> 8 * (i % 4));
+    uint8_t words[32];
+    for (size_t i = 0; i < 8; i++) {
+        words[4 * i] = (uint8_t)cv[i];
+        words[4 * i + 1] = (uint8_t)(cv[i] >> 8);
+        words[4 * i + 2] = (uint8_t)(cv[i] >> 16);
+        words[4 * i + 3] = (uint8_t)(cv[i] >> 24);
+    }
+    memcpy(out, words, out_len);
 }
 #endif
 

@@ -44,6 +44,20 @@ if(TARGET faberio-sim)
   set_tests_properties(sim_disk_defects PROPERTIES LABELS disk TIMEOUT 600)
 endif()
 
+# The catalogue of faults: documented, each fires, and one that is never on moves nothing.
+add_test(NAME faults_table COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/faults.py --table)
+set_tests_properties(faults_table PROPERTIES LABELS unit TIMEOUT 60)
+if(TARGET faberio-sim)
+  add_test(NAME faults_fire COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/faults.py --fire
+    --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(faults_fire PROPERTIES LABELS mutants TIMEOUT 240)
+endif()
+if(TARGET faberio-sim-mutants)
+  add_test(NAME faults_nothing COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/faults.py
+    --nothing --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(faults_nothing PROPERTIES LABELS unit TIMEOUT 120)
+endif()
+
 # Planted bugs: a few of them are found; all of them in ./dev nightly.
 if(TARGET faberio-sim-mutants)
   add_test(NAME mutants_smoke COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py

@@ -25,7 +25,6 @@ static const char *const limits[] = {
     "routing: a path is a pair of nodes; there is no shared bottleneck and no address translation",
     "TLS and datagrams: streams and whole frames are all there is",
     "versions: one version of the protocol in a run",
-    "two machines with one identity at once",
     "a full disk: write sets fail, but for no lasting reason",
 };
 
@@ -48,17 +47,18 @@ typedef struct counting {
     bool matter;
 } counting;
 
-static bool run_one(uint64_t seed, uint64_t events, uint64_t without, fb_sim_verdict *verdict)
+static bool run_one(uint64_t seed, uint64_t events, const fb_sim_fault_set *without,
+                    fb_sim_verdict *verdict)
 {
     fb_sim_config config = fb_sim_config_default();
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
     fb_sim_parse_seed(text, &config);
     config.events = events;
-    config.without = without;
-    config.quiet = without != 0;
+    if (without != NULL) config.without = *without;
+    config.quiet = without != NULL;
     if (!fb_sim_run(&config, verdict)) fb_sim_fail_resource("memory of this machine");
-    if (verdict->result == FB_SIM_PASS || without != 0) return true;
+    if (verdict->result == FB_SIM_PASS || without != NULL) return true;
     fb_sim_print_verdict(&config, verdict);
     return false;
 }
@@ -69,12 +69,14 @@ static int count_over(const counting *what, counters *out)
 {
     for (uint64_t seed = what->first; seed <= what->last; seed++) {
         fb_sim_verdict verdict, other;
-        if (!run_one(seed, what->events, 0, &verdict)) return fb_sim_result_exit(verdict.result);
+        if (!run_one(seed, what->events, NULL, &verdict)) return fb_sim_result_exit(verdict.result);
         for (uint32_t i = 0; i < 64; i++) out->seen[i] += verdict.seen[i];
         for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
             out->fired[i] += verdict.fired[i];
             if (!what->matter || verdict.fired[i] == 0) continue;
-            run_one(seed, what->events, UINT64_C(1) << i, &other);
+            fb_sim_fault_set without = {{0}};
+            fb_sim_faults_add(&without, i);
+            run_one(seed, what->events, &without, &other);
             bool same = other.hash.lo == verdict.hash.lo && other.hash.hi == verdict.hash.hi;
             out->mattered[i] += same ? 0 : 1;
         }
@@ -114,21 +116,23 @@ static int widest(const char *text, int width)
 
 static void print_faults(const counting *what, const counters *c)
 {
-    int names = 0, parameters = 0;
+    int names = 0, parameters = 0, families = 0;
     for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
         names = widest(fb_sim_fault_rows[i].name, names);
+        families = widest(fb_sim_family_names[fb_sim_fault_rows[i].family], families);
         parameters = widest(fb_sim_fault_rows[i].parameters, parameters);
     }
     if (what->first != 0) {
-        printf("%10s  %s%-*s  %-*s  %s\n", "fired", what->matter ? "mattered  " : "", names,
-               "fault", parameters, "parameters", "what happens");
+        printf("%10s  %s%-*s  %-*s  %-*s  %s\n", "fired", what->matter ? "mattered  " : "", names,
+               "fault", families, "family", parameters, "parameters", "what happens");
     }
     for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
         const fb_sim_fault_row *row = &fb_sim_fault_rows[i];
         if (what->first != 0) printf("%10llu  ", (unsigned long long)c->fired[i]);
         if (what->matter) printf("%8llu  ", (unsigned long long)c->mattered[i]);
-        printf("%-*s  %-*s  on in %2u of 16 rounds: %s\n", names, row->name, parameters,
-               row->parameters, (unsigned)row->share_of_16, row->text);
+        printf("%-*s  %-*s  %-*s  on in %2u of 16 rounds: %s\n", names, row->name, families,
+               fb_sim_family_names[row->family], parameters, row->parameters,
+               (unsigned)row->share_of_16, row->text);
     }
     closing(FB_SIM_FAULTS + fb_sim_disk_print_faults());
 }

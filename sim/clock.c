@@ -17,26 +17,52 @@ void fb_sim_clock_init(fb_sim_clock *clock, uint64_t true_ns, uint64_t mono_ns, 
                        int32_t ppm)
 {
     FB_ASSERT(ppm >= -FB_SIM_CLOCK_PPM_MAX && ppm <= FB_SIM_CLOCK_PPM_MAX);
-    *clock = (fb_sim_clock){true_ns, mono_ns, wall_us, ppm, false, true_ns};
+    *clock = (fb_sim_clock){.base_true_ns = true_ns,
+                            .base_mono_ns = mono_ns,
+                            .base_wall_us = wall_us,
+                            .ppm = ppm,
+                            .wall_set_ns = true_ns};
 }
 
-uint64_t fb_sim_clock_mono(const fb_sim_clock *clock, uint64_t true_ns)
+/* However finely they are read. */
+static uint64_t exact_mono(const fb_sim_clock *clock, uint64_t true_ns)
 {
     return clock->base_mono_ns + scaled(true_ns - clock->base_true_ns, clock->ppm);
 }
 
-int64_t fb_sim_clock_wall(const fb_sim_clock *clock, uint64_t true_ns)
+static int64_t exact_wall(const fb_sim_clock *clock, uint64_t true_ns)
 {
     if (clock->wall_frozen) return clock->base_wall_us;
     return clock->base_wall_us +
            (int64_t)(scaled(true_ns - clock->base_true_ns, clock->ppm) / 1000);
 }
 
+uint64_t fb_sim_clock_mono(const fb_sim_clock *clock, uint64_t true_ns)
+{
+    uint64_t mono = exact_mono(clock, true_ns);
+    if (clock->grain_ns == 0) return mono;
+    mono -= mono % clock->grain_ns;
+    return mono > clock->mono_least_ns ? mono : clock->mono_least_ns;
+}
+
+int64_t fb_sim_clock_wall(const fb_sim_clock *clock, uint64_t true_ns)
+{
+    int64_t wall = exact_wall(clock, true_ns);
+    int64_t grain = (int64_t)(clock->grain_ns / 1000);
+    if (grain <= 1) return wall;
+    int64_t over = wall % grain;
+    return wall - (over < 0 ? over + grain : over);
+}
+
 uint64_t fb_sim_clock_when(const fb_sim_clock *clock, uint64_t now_ns, uint64_t mono_ns)
 {
     if (mono_ns == FB_NEVER) return FB_NEVER;
-    uint64_t now_mono = fb_sim_clock_mono(clock, now_ns);
-    if (mono_ns <= now_mono) return now_ns;
+    if (mono_ns <= fb_sim_clock_mono(clock, now_ns)) return now_ns;
+    uint64_t now_mono = exact_mono(clock, now_ns);
+    /* It is shown with the next step. */
+    if (clock->grain_ns != 0 && mono_ns % clock->grain_ns != 0) {
+        mono_ns = fb_add_sat_u64(mono_ns, clock->grain_ns - mono_ns % clock->grain_ns);
+    }
     uint64_t ahead = mono_ns - now_mono;
     /* Nobody waits for years: the world's time ends long before. */
     if (ahead > UINT64_C(1) << 52) return FB_NEVER;
@@ -44,7 +70,7 @@ uint64_t fb_sim_clock_when(const fb_sim_clock *clock, uint64_t now_ns, uint64_t 
     /* From below, then forward by what is missing: the rest shrinks a thousandfold each time. */
     uint64_t at = now_ns + ahead - ahead / 1000 - 1;
     for (;;) {
-        uint64_t shows = fb_sim_clock_mono(clock, at);
+        uint64_t shows = exact_mono(clock, at);
         if (shows >= mono_ns) break;
         uint64_t missing = mono_ns - shows;
         uint64_t forward = missing - missing / 1000;
@@ -55,8 +81,8 @@ uint64_t fb_sim_clock_when(const fb_sim_clock *clock, uint64_t now_ns, uint64_t 
 
 void fb_sim_clock_rebase(fb_sim_clock *clock, uint64_t now_ns)
 {
-    uint64_t mono = fb_sim_clock_mono(clock, now_ns);
-    int64_t wall = fb_sim_clock_wall(clock, now_ns);
+    uint64_t mono = exact_mono(clock, now_ns);
+    int64_t wall = exact_wall(clock, now_ns);
     clock->base_true_ns = now_ns;
     clock->base_mono_ns = mono;
     clock->base_wall_us = wall;
@@ -83,9 +109,24 @@ void fb_sim_clock_freeze(fb_sim_clock *clock, uint64_t now_ns, bool frozen)
     clock->wall_frozen = frozen;
 }
 
+void fb_sim_clock_grain(fb_sim_clock *clock, uint64_t now_ns, uint64_t grain_ns)
+{
+    clock->mono_least_ns = fb_sim_clock_mono(clock, now_ns);
+    clock->grain_ns = grain_ns;
+    /* What was shown stays shown: the exact one is never behind it. */
+}
+
+void fb_sim_clock_jump(fb_sim_clock *clock, uint64_t now_ns, uint64_t by_s)
+{
+    fb_sim_clock_rebase(clock, now_ns);
+    clock->wall_set_ns = now_ns;
+    clock->base_mono_ns += by_s * UINT64_C(1000000000);
+    clock->base_wall_us += (int64_t)(by_s * 1000000);
+}
+
 void fb_sim_clock_slept(fb_sim_clock *clock, uint64_t since_ns, uint64_t now_ns)
 {
-    uint64_t mono = fb_sim_clock_mono(clock, since_ns);
+    uint64_t mono = exact_mono(clock, since_ns);
     fb_sim_clock_rebase(clock, now_ns);
     clock->base_mono_ns = mono;
 }

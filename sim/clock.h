@@ -18,7 +18,9 @@ typedef struct fb_sim_clock {
     int64_t base_wall_us;
     int32_t ppm; /* rate error, parts per million; positive runs fast */
     bool wall_frozen;
-    uint64_t wall_set_ns; /* true time at which the wall clock last jumped, froze or ran again */
+    uint64_t wall_set_ns;   /* true time at which the wall clock last jumped, froze or ran again */
+    uint64_t grain_ns;      /* both are read in steps of so much; 0: finely */
+    uint64_t mono_least_ns; /* was shown before the steps began */
 } fb_sim_clock;
 
 void fb_sim_clock_init(fb_sim_clock *clock, uint64_t true_ns, uint64_t mono_ns, int64_t wall_us,
@@ -36,6 +38,10 @@ void fb_sim_clock_step(fb_sim_clock *clock, uint64_t now_ns, int64_t by_us);
 void fb_sim_clock_freeze(fb_sim_clock *clock, uint64_t now_ns, bool frozen);
 /* The machine slept until now: the monotonic clock did not count that time, the wall clock did. */
 void fb_sim_clock_slept(fb_sim_clock *clock, uint64_t since_ns, uint64_t now_ns);
+/* From now on both clocks are read in steps; 0: finely again. */
+void fb_sim_clock_grain(fb_sim_clock *clock, uint64_t now_ns, uint64_t grain_ns);
+/* The machine slept, and both clocks counted more than that. */
+void fb_sim_clock_jump(fb_sim_clock *clock, uint64_t now_ns, uint64_t by_s);
 /* Keeps the products small; called now and then. */
 void fb_sim_clock_rebase(fb_sim_clock *clock, uint64_t now_ns);
 

@@ -50,6 +50,7 @@ static void phase_begin(fb_sim_world *world, fb_sim_phase phase, uint64_t length
     if (phase == FB_SIM_PHASE_HEAL) {
         d->healed_ns = world->now_ns;
         d->joins = false;
+        d->rescue_len = d->rescuer = 0;
     }
     d->phase = phase;
     d->phase_since_ns = world->now_ns;
@@ -253,6 +254,19 @@ static bool setup_creator(fb_sim_world *world)
     return true;
 }
 
+static void ask_invite(fb_sim_world *world, uint32_t node)
+{
+    uint8_t bytes[64];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    char address[16];
+    address_of(node, address);
+    fb_write_id(&w, world->space);
+    fb_write_u32(&w, FB_INVITE_USES_MAX);
+    fb_write_u64(&w, UINT64_C(100) * 365 * 86400);
+    fb_write_span16(&w, fb_span_text(address));
+    ask(world, node, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
+}
+
 static void ask_join(fb_sim_world *world, uint32_t node)
 {
     const fb_sim_director *d = world->director;
@@ -260,7 +274,11 @@ static void ask_join(fb_sim_world *world, uint32_t node)
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     char address[16];
     address_of(node, address);
-    fb_write_bytes(&w, d->invite, d->invite_len);
+    if (d->invite_void) {
+        fb_write_bytes(&w, d->rescue, d->rescue_len);
+    } else {
+        fb_write_bytes(&w, d->invite, d->invite_len);
+    }
     /* With an address members dial each other by themselves; here the topology is given. */
     if (world->config.degree == 0) fb_write_span16(&w, fb_span_text(address));
     ask(world, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
@@ -277,14 +295,7 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
     char address[16];
     if (asked->progress == SETUP_BOOTED) {
         if (d->invite_len == 0) {
-            if (creator->request == 0) {
-                address_of(0, address);
-                fb_write_id(&w, world->space);
-                fb_write_u32(&w, FB_INVITE_USES_MAX);
-                fb_write_u64(&w, UINT64_C(100) * 365 * 86400);
-                fb_write_span16(&w, fb_span_text(address));
-                ask(world, 0, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
-            }
+            if (creator->request == 0) ask_invite(world, 0);
             if (!wait_or_fail(world, 0, "space invite")) return;
             memcpy(d->invite, creator->bytes, creator->len);
             d->invite_len = creator->len;
@@ -490,6 +501,15 @@ static void core_choose(fb_sim_world *world)
     for (uint32_t i = 0; i < nodes && !all; i++) world->held_apart[i] = (mask >> (i % 64) & 1) == 0;
 }
 
+static bool nobody_knows(const fb_sim_world *world)
+{
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        bool admin = i % 4 != 3;
+        if (admin && !world->nodes[i].forgot) return false;
+    }
+    return true;
+}
+
 static void heal(fb_sim_world *world)
 {
     uint32_t nodes = world->config.nodes;
@@ -505,6 +525,35 @@ static void heal(fb_sim_world *world)
         bool joins = world->nodes[i].forgot && !world->held_apart[i];
         world->director->joins = world->director->joins || joins;
     }
+    if (nobody_knows(world)) {
+        /* What nobody has, nobody can give back. */
+        world->stall = "nobody-knows-the-space";
+        world->stop = true;
+    }
+}
+
+/* The creator lost its store once: an admin who still knows the space invites whoever has to join.
+ * True while that one is asked for nothing else. */
+static bool rescue(fb_sim_world *world, uint32_t node)
+{
+    fb_sim_director *d = world->director;
+    fb_sim_asked *asked = &d->asked[node];
+    if (d->rescuer == node + 1) {
+        if (asked->answered && asked->status == FB_OK) {
+            memcpy(d->rescue, asked->bytes, asked->len);
+            d->rescue_len = asked->len;
+        }
+        d->rescuer = 0;
+        return false;
+    }
+    bool admin = node % 4 != 3;
+    if (!d->invite_void || !d->joins || d->rescue_len != 0 || d->rescuer != 0 || !admin ||
+        world->nodes[node].forgot || !world->nodes[node].running) {
+        return false;
+    }
+    d->rescuer = node + 1;
+    ask_invite(world, node);
+    return true;
 }
 
 static void ask_areas(fb_sim_world *world)
@@ -520,9 +569,12 @@ static void ask_areas(fb_sim_world *world)
             if (!asked->answered) continue; /* it joins */
             if (asked->joining && asked->status == FB_OK) node->forgot = false;
         }
+        if (rescue(world, i)) continue;
         asked->request = 0;
         asked->answered = false;
         asked->joining = false;
+        const fb_sim_director *d = world->director;
+        if (node->forgot && d->invite_void && d->rescue_len == 0) continue;
         if (world->held_apart[i] || !node->running) continue;
         asked->incarnation = node->incarnation;
         if (node->forgot) {

@@ -54,6 +54,10 @@ typedef struct fb_sim_director {
     uint32_t record;     /* that every node is asked for */
     uint8_t invite[512]; /* one for all who join */
     uint32_t invite_len;
+    bool invite_void;    /* who made it lost its secret */
+    uint8_t rescue[512]; /* then: one of a member that still knows the space */
+    uint32_t rescue_len;
+    uint32_t rescuer;    /* who was asked for it, from 1; 0: nobody is now */
     uint32_t approving;  /* whom the creator was asked to approve */
     fb_sim_asked *asked; /* by node */
     char setup_stage[64];

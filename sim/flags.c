@@ -41,14 +41,12 @@ void fb_sim_config_nodes(fb_sim_config *config, uint32_t nodes)
     if (config->connections > 32768) config->connections = 32768;
 }
 
-static bool fault_of(const char *name, uint64_t *bits)
+static bool fault_add(const char *name, fb_sim_fault_set *faults)
 {
-    for (uint32_t fault = 0; fault < FB_SIM_FAULTS; fault++) {
-        if (strcmp(name, fb_sim_fault_rows[fault].name) != 0) continue;
-        *bits |= UINT64_C(1) << fault;
-        return true;
-    }
-    return false;
+    uint32_t fault = fb_sim_fault_of(name);
+    if (fault == FB_SIM_FAULTS) return false;
+    fb_sim_faults_add(faults, fault);
+    return true;
 }
 
 static fb_sim_flag wrong(const char *what, const char *which)
@@ -100,7 +98,7 @@ fb_sim_flag fb_sim_flag_read(int argc, char **argv, int *at, fb_sim_config *conf
         if (!profile_of(value, config)) return wrong("no profile of this name", value);
         break;
     case 5:
-        if (!fault_of(value, &config->only)) return wrong("no fault of this name", value);
+        if (!fault_add(value, &config->only)) return wrong("no fault of this name", value);
         break;
     case 6:
         *mutant = value;

@@ -28,8 +28,10 @@ void fb_sim_network_init(fb_sim_world *world, fb_arena *arena)
     net->recorded_frames =
         fb_arena_take(arena, (size_t)nodes * nodes, sizeof *net->recorded_frames);
     net->recorded = fb_arena_take(arena, FB_SIM_RECORDED_BYTES, 1);
+    net->answers = fb_arena_take(arena, nodes, sizeof *net->answers);
     net->dial_timeout_ns = UINT64_C(3000000000);
     if (arena->base == NULL) return;
+    for (uint32_t i = 0; i < nodes; i++) net->answers[i] = (uint16_t)i;
     for (uint32_t i = 0; i < net->connection_count; i++) {
         fb_sim_connection *c = &net->connections[i];
         c->next_free = i + 1 < net->connection_count ? i + 1 : NONE;
@@ -190,9 +192,13 @@ static void credit_schedule(fb_sim_world *world, fb_sim_connection *c, uint32_t 
 #define ENOUGH  (FB_RECORD_BYTES_MAX + 1024u)
 #define LAZY_NS UINT64_C(5000000)
 
-static uint64_t window_of(const fb_sim_world *world, const fb_sim_connection *c)
+/* On a stream nothing is lost in a full queue: its sender gets less credit. */
+static uint64_t window_of(fb_sim_world *world, const fb_sim_connection *c, uint32_t side)
 {
-    return c->carrier ? CARRIER_WINDOW : world->network.window_bytes;
+    if (c->carrier) return CARRIER_WINDOW;
+    uint64_t window = world->network.window_bytes;
+    uint64_t cap = flow_path(world, c, side)->queue_cap;
+    return cap != 0 && cap < window ? fb_max_u64(cap, ENOUGH) : window;
 }
 
 /* Credit goes back at once when half the window is free; a little later when less is, but the
@@ -200,7 +206,7 @@ static uint64_t window_of(const fb_sim_world *world, const fb_sim_connection *c)
 static void credit_maybe(fb_sim_world *world, fb_sim_connection *c, uint32_t side)
 {
     fb_sim_flow *flow = &c->flows[side];
-    uint64_t window = window_of(world, c);
+    uint64_t window = window_of(world, c, side);
     uint64_t limit = flow->taken + window;
     uint64_t free = limit > flow->granted ? limit - flow->granted : 0;
     if (free == 0 || flow->credit_scheduled || flow->credit_stalled || !c->ends[side].open ||
@@ -259,27 +265,15 @@ static void flow_end(fb_sim_world *world, fb_sim_connection *c, uint32_t side, f
 
 /* Dialling. */
 
-static bool address_node(fb_span address, uint32_t nodes, uint32_t *node)
-{
-    static const char scheme[] = "sim:";
-    size_t skip = sizeof scheme - 1;
-    if (address.len <= skip || address.len > skip + 4 || memcmp(address.p, scheme, skip) != 0) {
-        return false;
-    }
-    uint32_t value = 0;
-    for (size_t i = skip; i < address.len; i++) {
-        if (address.p[i] < '0' || address.p[i] > '9') return false;
-        value = value * 10 + (uint32_t)(address.p[i] - '0');
-    }
-    *node = value;
-    return value < nodes;
-}
-
 void fb_sim_dial(fb_sim_world *world, uint32_t node, uint64_t dial, fb_span address)
 {
     fb_sim_connection *c = connection_take(world);
     uint32_t to = node;
-    bool known = address_node(address, world->config.nodes, &to);
+    bool known = fb_sim_address_node(address, world->config.nodes, &to);
+    if (known && world->network.answers[to] != to) {
+        to = world->network.answers[to];
+        world->fired[FB_SIM_FAULT_ADDRESS_REUSE]++;
+    }
     c->state = FB_SIM_CONNECTION_DIALLING;
     c->dial = dial;
     c->dial_boots = world->nodes[node].boots;
@@ -450,11 +444,13 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
     if (len != 0) {
         segment_append(world, flow, fb_span_of(bytes.p, len), at);
         if (one_of(world, path, FB_SIM_STREAM_CORRUPT, occurrence, path->corrupt_of)) {
-            uint64_t bit =
-                fb_draw_below(world->seed, FB_SIM_STREAM_CORRUPT, path_entity(world, path),
-                              occurrence + (UINT64_C(1) << 48), len * 8);
             uint8_t *sent = (uint8_t *)(segment_of(world, flow->last) + 1);
-            sent[bit / 8] ^= (uint8_t)(1u << (bit & 7));
+            for (uint64_t i = 0; i == 0 || i < path->corrupt_bits; i++) {
+                uint64_t bit =
+                    fb_draw_below(world->seed, FB_SIM_STREAM_CORRUPT, path_entity(world, path),
+                                  occurrence + ((i + 1) << 48), len * 8);
+                sent[bit / 8] ^= (uint8_t)(1u << (bit & 7));
+            }
             world->fired[FB_SIM_FAULT_CORRUPT]++;
             harmed = true;
         }
@@ -591,7 +587,9 @@ void fb_sim_at_credit(fb_sim_world *world, uint32_t end, uint32_t stamp)
         flow->credit_stalled = true;
         return;
     }
-    uint64_t limit = flow->taken + window_of(world, c);
+    uint64_t window = window_of(world, c, side);
+    if (!c->carrier && window < world->network.window_bytes) world->fired[FB_SIM_FAULT_QUEUE]++;
+    uint64_t limit = flow->taken + window;
     if (limit <= flow->granted) return;
     uint64_t more = limit - flow->granted;
     flow->granted = limit;
@@ -773,7 +771,11 @@ static void frame_launch(fb_sim_world *world, uint32_t node, uint32_t end, uint3
     uint32_t place = net->frame_free;
     net->frame_free = net->frames[place].next_free;
     fb_sim_blob_hold(&world->blobs, bytes);
-    net->frames[place] = (fb_sim_frame){.bytes = bytes, .end = end, .stamp = stamp};
+    net->frames[place] =
+        (fb_sim_frame){.bytes = bytes, .end = end, .stamp = stamp, .serial = ++net->frame_serial};
+    fb_sim_connection *c = connection_of(world, end);
+    size_t len = fb_sim_blob_bytes(&world->blobs, bytes).len;
+    if (c->stamp == stamp) c->flows[1 - (end & 1)].waiting += len;
     if (world->record != NULL) fb_sim_record_frame_launched(world, message, place);
     fb_sim_schedule(world, at_ns, node, FB_SIM_AT_FRAME, place, 0);
 }
@@ -802,6 +804,14 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
         disturbed(world, c);
         world->fired[FB_SIM_FAULT_LOSS]++;
         return;
+    }
+    bool fits = flow->waiting + frame.len <= path->queue_cap;
+    if (path->queue_cap != 0 && !fits) {
+        disturbed(world, c);
+        world->fired[FB_SIM_FAULT_QUEUE]++;
+        if (!path->queue_old_go) return;
+        fb_sim_frames_oldest_lost(world, end,
+                                  path->queue_cap - fb_min_u64(frame.len, path->queue_cap));
     }
     fb_sim_blob bytes = fb_sim_blob_make(&world->blobs, frame.len);
     memcpy(fb_sim_blob_writable(&world->blobs, bytes), frame.p, frame.len);
@@ -884,11 +894,13 @@ void fb_sim_at_frame(fb_sim_world *world, uint32_t place)
     fb_sim_network *net = &world->network;
     fb_sim_frame frame = net->frames[place];
     net->frames[place].next_free = net->frame_free;
+    fb_sim_frame_over(world, &net->frames[place]);
+    net->frames[place].bytes = 0;
     net->frame_free = place;
     const fb_sim_connection *c = connection_of(world, frame.end);
     const fb_sim_end *e = &c->ends[frame.end & 1];
     fb_span bytes = fb_sim_blob_bytes(&world->blobs, frame.bytes);
-    bool arrives = c->stamp == frame.stamp && e->open && !e->closing;
+    bool arrives = c->stamp == frame.stamp && e->open && !e->closing && !frame.lost;
     if (world->record != NULL) fb_sim_record_frame_arrives(world, place, !arrives);
     if (arrives) {
         fb_sim_step(world, e->node,

@@ -26,11 +26,14 @@ typedef struct fb_sim_path {
     uint32_t dup_of;
     uint32_t reorder_of;
     uint32_t stale_of;
+    uint32_t queue_cap; /* bytes that may wait; 0: as many as there is room for */
+    uint16_t corrupt_bits;
     uint16_t segment_of_16;
     uint16_t dup_copies;
     bool blocked;
-    bool in_order;  /* no weather: a carrier's frames do not overtake each other */
-    bool half_open; /* a peer that vanishes here is not noticed */
+    bool in_order;     /* no weather: a carrier's frames do not overtake each other */
+    bool queue_old_go; /* of a full queue the oldest are lost, not the newest */
+    bool half_open;    /* a peer that vanishes here is not noticed */
     /* Occurrences of the draws. */
     uint64_t sends;
     uint64_t deliveries;
@@ -56,9 +59,10 @@ typedef struct fb_sim_flow {
     uint64_t granted; /* credit given to the sender, in all */
     uint64_t last_at_ns;
     uint64_t busy_until_ns;
-    bool scheduled; /* a delivery is in the queue */
-    bool paused;    /* the receiver did not take everything: waits for RESUME */
-    bool stalled;   /* a delivery fell into a partition */
+    uint64_t waiting; /* of a carrier: bytes of frames on the way */
+    bool scheduled;   /* a delivery is in the queue */
+    bool paused;      /* the receiver did not take everything: waits for RESUME */
+    bool stalled;     /* a delivery fell into a partition */
     bool credit_scheduled;
     bool credit_stalled;
     bool swallowing; /* the receiver is gone without a word */
@@ -101,6 +105,8 @@ typedef struct fb_sim_frame {
     uint32_t end; /* that will receive it */
     uint32_t stamp;
     uint32_t next_free;
+    uint64_t serial;
+    bool lost; /* on its way: it will not arrive */
 } fb_sim_frame;
 
 typedef struct fb_sim_network {
@@ -113,6 +119,8 @@ typedef struct fb_sim_network {
     fb_sim_frame *frames;
     uint32_t frame_count;
     uint32_t frame_free;
+    uint64_t frame_serial;
+    uint16_t *answers; /* by node: who is reached at its address */
     uint64_t dial_timeout_ns;
     /* What an attacker recorded: the first bytes of dialled connections, and carrier frames. */
     uint8_t *recorded; /* FB_SIM_RECORDED_BYTES */
@@ -161,6 +169,13 @@ void fb_sim_network_inject(fb_sim_world *world, uint32_t node, uint64_t pick, fb
  * what is on its way. */
 bool fb_sim_network_frame_repeat(fb_sim_world *world, uint32_t frame, uint64_t at_ns);
 void fb_sim_network_cut(fb_sim_world *world, uint32_t end);
+
+/* The node that an address names. */
+bool fb_sim_address_node(fb_span address, uint32_t nodes, uint32_t *node);
+/* This frame will not arrive, or has: it waits no longer. */
+void fb_sim_frame_over(fb_sim_world *world, fb_sim_frame *frame);
+/* Of what waits for this end the oldest frames are lost, until no more than so many bytes do. */
+void fb_sim_frames_oldest_lost(fb_sim_world *world, uint32_t end, uint64_t most);
 
 fb_sim_path *fb_sim_path_of(fb_sim_world *world, uint32_t from, uint32_t to);
 

@@ -112,9 +112,10 @@ void fb_sim_process_init(fb_sim_world *world, uint32_t index, fb_arena *arena)
 
 /* Start and end. */
 
-void fb_sim_at_boot(fb_sim_world *world, uint32_t index)
+void fb_sim_at_boot(fb_sim_world *world, uint32_t index, uint32_t stamp)
 {
     fb_sim_node *node = &world->nodes[index];
+    if (stamp != node->boots) return; /* it booted before */
     node->booting = false;
     if (node->core != NULL || node->held_down) return;
     fb_sim_boot(world, index);
@@ -132,11 +133,13 @@ void fb_sim_boot(fb_sim_world *world, uint32_t index)
         return;
     }
     node->boots++;
+    node->crash_at_seen = 0;
     node->needs_start = true;
     fb_sim_tick_set(world, index, FB_NEVER);
     node->last_mono_ns = 0;
     /* The monotonic clock begins anywhere at a boot. */
     fb_sim_clock_rebase(&node->clock, world->now_ns);
+    node->clock.mono_least_ns = 0;
     node->clock.base_mono_ns = fb_draw_below(world->seed, FB_SIM_STREAM_CLOCK, index, node->boots,
                                              UINT64_C(1000000000000));
     fb_sim_at_start(world, index);
@@ -178,6 +181,13 @@ void fb_sim_at_start(fb_sim_world *world, uint32_t index)
     node->incarnations++;
     node->incarnation = fb_draw(world->seed, FB_SIM_STREAM_INCARNATION, index, node->incarnations);
     if (node->incarnation == 0) node->incarnation = 1;
+    if (node->killed_in_recovery) {
+        uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_RECOVERY, index, node->incarnations);
+        if ((bits & 1) != 0) {
+            node->crash_in = (bits >> 8) % 10;
+            node->crash_fault = FB_SIM_FAULT_KILL_RECOVERY;
+        }
+    }
     fb_seed seed = fb_seed_derive(world->seed, FB_SIM_STREAM_NODE_SEED,
                                   ((uint64_t)index << 32) + node->incarnations);
     fb_sim_step(
@@ -208,14 +218,24 @@ void fb_sim_crash(fb_sim_world *world, uint32_t index, uint64_t restart_ns)
     node->needs_start = false;
     node->boots++;
     node->crash_in = FB_SIM_NO_CRASH;
+    node->power_fails = false;
     writes_settle(world, index);
     fb_sim_incarnation_over(world, index);
     fb_sim_workload_over(world, index);
     fb_sim_network_crashed(world, index);
     if (restart_ns != FB_NEVER && !node->booting) {
         node->booting = true;
-        fb_sim_schedule(world, world->now_ns + restart_ns, index, FB_SIM_AT_BOOT, 0, 0);
+        node->boot_at_ns = world->now_ns + restart_ns;
+        fb_sim_schedule(world, node->boot_at_ns, index, FB_SIM_AT_BOOT, 0, node->boots);
     }
+}
+
+void fb_sim_boot_soon(fb_sim_world *world, uint32_t index)
+{
+    fb_sim_node *node = &world->nodes[index];
+    if (!node->booting || node->boot_at_ns < world->now_ns + UINT64_C(10000000000)) return;
+    node->boot_at_ns = world->now_ns;
+    fb_sim_schedule(world, world->now_ns, index, FB_SIM_AT_BOOT, 0, node->boots);
 }
 
 void fb_sim_pause(fb_sim_world *world, uint32_t index, uint64_t until_ns)

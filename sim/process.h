@@ -67,7 +67,17 @@ typedef struct fb_sim_node {
     uint64_t deadline_ns; /* what tick_at_ns was computed from */
     uint64_t tick_at_ns;  /* when it wants its next tick; FB_NEVER: not at all */
     fb_sim_ticks ticks;
-    uint64_t crash_in; /* effects until the process ends; FB_SIM_NO_CRASH */
+    uint64_t crash_in;      /* effects until the process ends; FB_SIM_NO_CRASH */
+    uint8_t crash_fault;    /* of which fault that is */
+    uint32_t crash_at_kind; /* enum fb_sim_crash_at; 0: none */
+    uint64_t crash_at_nth;  /* since the boot */
+    uint64_t crash_at_seen;
+    bool power_fails;        /* with the next write set */
+    bool killed_in_recovery; /* some starts do not come to their end */
+    uint64_t slow_ns;        /* for so long each step keeps the process busy */
+    uint32_t wall_back_of;   /* one reading of so many lies up to wall_back_ns before */
+    uint64_t wall_back_ns;
+    uint64_t boot_at_ns; /* when it boots, while `booting` */
     uint64_t paused_until_ns;
     uint64_t steps;
     uint64_t seen_before;   /* its state from far before its last step */
@@ -101,7 +111,9 @@ void fb_sim_write_set(fb_sim_world *world, uint32_t node, uint64_t incarnation, 
                       fb_span bytes);
 void fb_sim_need_start(fb_sim_world *world, uint32_t node);
 
-void fb_sim_at_boot(fb_sim_world *world, uint32_t node);
+/* A boot that is far away comes now: the weather is over. */
+void fb_sim_boot_soon(fb_sim_world *world, uint32_t node);
+void fb_sim_at_boot(fb_sim_world *world, uint32_t node, uint32_t stamp);
 void fb_sim_at_start(fb_sim_world *world, uint32_t node);
 void fb_sim_at_read(fb_sim_world *world, uint32_t node, uint32_t read, bool stale);
 void fb_sim_at_flush(fb_sim_world *world, uint32_t node);

@@ -67,6 +67,7 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
     uint64_t took = fb_sim_processor_ns() - began;
     out->result = world->result;
     out->check = world->check;
+    out->stall = world->stall;
     memcpy(out->detail, world->detail, sizeof out->detail);
     out->events = world->steps;
     out->events_per_s = took == 0 ? 0 : world->steps * 1000000 / (took / 1000 + 1);
@@ -119,7 +120,9 @@ void fb_sim_print_verdict(const fb_sim_config *config, const fb_sim_verdict *ver
     } else {
         printf("\"%s\"", verdict->check);
     }
-    printf(",\"stall\":null,\"schedule\":");
+    printf(",\"stall\":");
+    fb_sim_print_json_text(verdict->stall);
+    printf(",\"schedule\":");
     fb_sim_print_json_text(verdict->schedule);
     printf(",\"events_per_s\":%llu}\n", (unsigned long long)verdict->events_per_s);
     fflush(stdout);

@@ -7,6 +7,7 @@
 
 typedef struct fb_sim_verdict {
     fb_sim_result result;
+    const char *stall;
     const char *check; /* NULL when it passed */
     char detail[512];
     uint64_t events;

@@ -40,11 +40,14 @@ enum fb_sim_stream {
 
     FB_SIM_STREAM_CRASH = 1050, /* entity: node, occurrence: crash window */
     FB_SIM_STREAM_RESTART = 1051,
+    FB_SIM_STREAM_RECOVERY = 1052, /* entity: node, occurrence: start */
+    FB_SIM_STREAM_WALL = 1053,     /* entity: node, occurrence: reading of its wall clock */
 
     FB_SIM_STREAM_WEATHER = 1060,   /* entity: fault kind, occurrence: round, then window */
     FB_SIM_STREAM_SWARM = 1061,     /* entity: fault kind or operation, occurrence: round */
     FB_SIM_STREAM_WORKLOAD = 1070,  /* entity: node, occurrence: operation */
     FB_SIM_STREAM_VALUE = 1071,     /* entity: node, occurrence: operation */
+    FB_SIM_STREAM_PATIENCE = 1072,  /* entity: fault, occurrence: request */
     FB_SIM_STREAM_BYZANTINE = 1080, /* entity: node, occurrence: act */
     FB_SIM_STREAM_HEAL = 1090,      /* entity: round */
     FB_SIM_STREAM_TICK = 1091,      /* entity: node, occurrence: tick */

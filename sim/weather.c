@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "protocol/base/assert.h"
+#include "protocol/base/cursor.h"
 #include "sim/byzantine.h"
 #include "sim/checks.h"
+#include "sim/director.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
@@ -19,175 +21,6 @@
 void fb_sim_weather_init(fb_sim_world *world, fb_arena *arena)
 {
     world->weather = fb_arena_take(arena, 1, sizeof *world->weather);
-}
-
-/* Draws of one round: entity is the fault, occurrence the round and a place in it. */
-typedef struct dice {
-    fb_seed seed;
-    uint64_t entity;
-    uint64_t occurrence;
-} dice;
-
-static uint64_t roll(dice *d, uint64_t low, uint64_t high)
-{
-    return fb_sim_between(d->seed, FB_SIM_STREAM_WEATHER, d->entity, d->occurrence++, low, high);
-}
-
-/* Powers of two apart: small values are as likely as large ones. */
-static uint64_t roll_scale(dice *d, uint64_t low, uint64_t high)
-{
-    uint64_t doublings = 0;
-    while (low << (doublings + 1) <= high) doublings++;
-    uint64_t value = low << roll(d, 0, doublings);
-    return roll(d, value, value * 2 < high ? value * 2 : high);
-}
-
-static bool about_paths(uint32_t fault)
-{
-    return fault <= FB_SIM_FAULT_HALF_OPEN ||
-           (fault >= FB_SIM_FAULT_LOSS && fault <= FB_SIM_FAULT_STALE_SESSION);
-}
-
-static bool is_byzantine(uint32_t fault)
-{
-    return fault >= FB_SIM_FAULT_FORGE && fault <= FB_SIM_FAULT_GARBAGE;
-}
-
-/* Groups by node, written out. */
-static void groups(dice *d, fb_sim_window *w, uint64_t count)
-{
-    uint64_t key = roll(d, 0, UINT64_MAX - 1);
-    for (uint32_t i = 0; i < 64; i++) {
-        uint64_t group = fb_draw_below(d->seed, FB_SIM_STREAM_WEATHER, key, i, count);
-        w->q |= (group & 1) << i;
-        w->mask |= (group >> 1) << i;
-    }
-}
-
-/* What is particular to a window of this fault. */
-static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
-{
-    uint32_t nodes = world->config.nodes;
-    switch ((fb_sim_fault)w->fault) {
-    case FB_SIM_FAULT_DELAY:
-        w->p = roll_scale(d, 1 * MS, 80 * MS);
-        break;
-    case FB_SIM_FAULT_RATE:
-        w->p = roll_scale(d, 4096, 65536);
-        break;
-    case FB_SIM_FAULT_SEGMENT:
-        w->p = roll(d, 1, 16);
-        break;
-    case FB_SIM_FAULT_CORRUPT:
-        w->p = roll_scale(d, 8, 256);
-        break;
-    case FB_SIM_FAULT_TRUNCATE:
-        w->p = roll_scale(d, 32, 512);
-        break;
-    case FB_SIM_FAULT_CUT:
-        w->p = roll_scale(d, 16, 512);
-        break;
-    case FB_SIM_FAULT_REPLAY:
-        w->p = roll_scale(d, 200 * MS, 5000 * MS);
-        break;
-    case FB_SIM_FAULT_LOSS:
-        w->p = roll_scale(d, 3, 64);
-        break;
-    case FB_SIM_FAULT_DUP:
-        w->p = roll_scale(d, 3, 64);
-        w->q = roll(d, 1, 3);
-        break;
-    case FB_SIM_FAULT_REORDER:
-        w->p = roll_scale(d, 2, 32);
-        w->q = roll_scale(d, 1 * MS, 400 * MS);
-        break;
-    case FB_SIM_FAULT_STALE_SESSION:
-        w->p = roll_scale(d, 8, 128);
-        break;
-    case FB_SIM_FAULT_SPLIT:
-        groups(d, w, roll(d, 2, 3));
-        return;
-    case FB_SIM_FAULT_BRIDGE:
-        groups(d, w, 2);
-        return;
-    case FB_SIM_FAULT_FLAP:
-        w->p = roll_scale(d, 200 * MS, 5000 * MS);
-        break;
-    case FB_SIM_FAULT_NONTRANSITIVE:
-    case FB_SIM_FAULT_ONEWAY:
-        if (w->b == w->a) w->b = (w->a + 1) % nodes;
-        break;
-    case FB_SIM_FAULT_CRASH:
-        w->p = roll_scale(d, 300 * MS, 20 * SECOND);
-        break;
-    case FB_SIM_FAULT_PAUSE:
-        w->end_ns = fb_min_u64(w->end_ns, w->start_ns + roll_scale(d, 100 * MS, 30 * SECOND));
-        break;
-    case FB_SIM_FAULT_READ_LATE:
-        w->p = roll_scale(d, 1 * MS, 200 * MS);
-        break;
-    case FB_SIM_FAULT_WRITE_LATE:
-        w->p = roll_scale(d, 1 * MS, 300 * MS);
-        break;
-    case FB_SIM_FAULT_READ_FAIL:
-        w->p = roll_scale(d, 64, 4096);
-        break;
-    case FB_SIM_FAULT_WRITE_FAIL:
-        w->p = roll_scale(d, 32, 1024);
-        break;
-    case FB_SIM_FAULT_OFFSET:
-        w->p = roll_scale(d, 1, 14 * 60);
-        break;
-    case FB_SIM_FAULT_OFFSET_FAR:
-        w->p = roll_scale(d, 16 * 60, UINT64_C(40) * 365 * 86400);
-        break;
-    case FB_SIM_FAULT_DRIFT:
-        w->p = roll_scale(d, 1, FB_SIM_CLOCK_PPM_MAX);
-        break;
-    case FB_SIM_FAULT_CLOCK_STEP:
-        w->p = roll_scale(d, 1, 3600);
-        break;
-    case FB_SIM_FAULT_SUSPEND:
-        w->p = roll_scale(d, 60, 6 * 3600);
-        w->end_ns = fb_min_u64(w->end_ns, w->start_ns + roll_scale(d, 100 * MS, 10 * SECOND));
-        break;
-    case FB_SIM_FAULT_BEFORE_1970:
-        w->p = roll_scale(d, 1, UINT64_C(30) * 365 * 86400);
-        break;
-    case FB_SIM_FAULT_EPOCH_EDGE:
-        w->p = roll_scale(d, 60, 86400);
-        break;
-    case FB_SIM_FAULT_FORGE:
-    case FB_SIM_FAULT_STALE:
-    case FB_SIM_FAULT_FUTURE:
-    case FB_SIM_FAULT_FOREIGN:
-    case FB_SIM_FAULT_MISADDRESS:
-    case FB_SIM_FAULT_OVERSIZE:
-    case FB_SIM_FAULT_FLOOD:
-    case FB_SIM_FAULT_GARBAGE:
-        w->p = roll_scale(d, 50 * MS, 2000 * MS);
-        break;
-    case FB_SIM_FAULT_TIMER_EARLY:
-        w->p = roll(d, 1, 8);
-        break;
-    case FB_SIM_FAULT_TIMER_LATE:
-        w->p = roll_scale(d, 1 * MS, 1000 * MS);
-        break;
-    case FB_SIM_FAULT_TIMER_BURST:
-        w->p = roll_scale(d, 1, 32);
-        break;
-    case FB_SIM_FAULT_TIMER_STARVE:
-        w->end_ns = fb_min_u64(w->end_ns, w->start_ns + roll_scale(d, 100 * MS, 10 * SECOND));
-        break;
-    case FB_SIM_FAULT_TIMER_COALESCE:
-        w->p = roll_scale(d, 2 * MS, 1000 * MS);
-        break;
-    default:
-        break;
-    }
-    w->mask = roll(d, 0, 1); /* a sign, where one is needed */
-    /* The window of profile 5 step 6 looks back further than ahead. */
-    if (w->fault == FB_SIM_FAULT_OFFSET && w->mask == 0) w->p = w->p / 3 + 1;
 }
 
 void fb_sim_weather_begin(fb_sim_world *world, uint64_t round)
@@ -209,52 +42,6 @@ bool fb_sim_weather_add(fb_sim_world *world, const fb_sim_window *window)
     fb_sim_schedule_world(world, window->start_ns, FB_SIM_AT_WEATHER, ref, 1);
     fb_sim_schedule_world(world, window->end_ns, FB_SIM_AT_WEATHER, ref, 0);
     return true;
-}
-
-void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns, uint64_t end_ns)
-{
-    fb_sim_weather_begin(world, round);
-    if (world->player != NULL) {
-        fb_sim_player_weather(world, start_ns);
-        return;
-    }
-    fb_sim_weather *weather = world->weather;
-    uint64_t length = end_ns - start_ns;
-    /* One member of a round may be Byzantine. */
-    uint32_t traitor = (uint32_t)fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX,
-                                               round, world->config.nodes);
-    /* Under a number that no fault will have: a longer catalogue must not move it. */
-    bool calm = fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, UINT32_MAX, round, 16) == 0;
-    for (uint32_t fault = 0; fault < FB_SIM_FAULTS; fault++) {
-        weather->on[fault] = !calm && fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, fault, round,
-                                                    16) < fb_sim_fault_rows[fault].share_of_16;
-        if (world->config.only != 0) {
-            weather->on[fault] = (world->config.only >> fault & 1) != 0;
-        }
-        if ((world->config.without >> fault & 1) != 0) weather->on[fault] = false;
-        if (is_byzantine(fault) && !fb_sim_byzantine_possible(world)) weather->on[fault] = false;
-        if (!weather->on[fault]) continue;
-        dice d = {world->seed, fault, round << 20};
-        uint64_t windows = roll(&d, 1, about_paths(fault) ? 4 : 3);
-        if (fault == FB_SIM_FAULT_FORGET || fault == FB_SIM_FAULT_ROLLBACK) windows = 1;
-        for (uint64_t i = 0; i < windows; i++) {
-            d.occurrence = (round << 20) + ((i + 1) << 8);
-            fb_sim_window window = {.fault = (uint8_t)fault, .key = (uint32_t)i + 1};
-            fb_sim_window *w = &window;
-            w->start_ns = start_ns + roll(&d, 0, length * 3 / 4);
-            w->end_ns = fb_min_u64(w->start_ns + roll_scale(&d, 1 * SECOND, 40 * SECOND), end_ns);
-            w->a = (uint32_t)roll(&d, 0, world->config.nodes - 1);
-            w->b = (uint32_t)roll(&d, 0, world->config.nodes - 1);
-            if (is_byzantine(fault)) w->a = traitor;
-            /* Somebody has to be left who can invite. */
-            if (fault == FB_SIM_FAULT_FORGET && w->a == 0) w->a = world->config.nodes - 1;
-            parameters(world, &d, w);
-            if (w->end_ns > end_ns) w->end_ns = end_ns;
-            if (fb_sim_weather_add(world, w) && world->recorder != NULL) {
-                fb_sim_recorder_window(world, w);
-            }
-        }
-    }
 }
 
 void fb_sim_weather_text(const fb_sim_world *world, char *out, size_t cap)
@@ -311,6 +98,11 @@ static void apply_to_path(fb_sim_path *path, const fb_sim_window *w)
         break;
     case FB_SIM_FAULT_CORRUPT:
         more_often(&path->corrupt_of, w->p);
+        path->corrupt_bits = (uint16_t)fb_max_u64(path->corrupt_bits, w->q);
+        break;
+    case FB_SIM_FAULT_QUEUE:
+        more_often(&path->queue_cap, w->p);
+        path->queue_old_go = w->q == 2;
         break;
     case FB_SIM_FAULT_TRUNCATE:
         more_often(&path->truncate_of, w->p);
@@ -343,7 +135,7 @@ static void apply_to_path(fb_sim_path *path, const fb_sim_window *w)
 static void apply_to_paths(fb_sim_world *world, const fb_sim_window *w)
 {
     uint32_t nodes = world->config.nodes;
-    if (about_paths(w->fault)) {
+    if (fb_sim_fault_is_of_paths(w->fault)) {
         /* Everything to and from one node, or one path alone when the two nodes differ. */
         for (uint32_t other = 0; other < nodes; other++) {
             if (w->b != w->a && other != w->b) continue;
@@ -417,6 +209,12 @@ static void paths_renew(fb_sim_world *world)
             }
         }
     }
+    for (uint32_t i = 0; i < world->config.nodes; i++) world->network.answers[i] = (uint16_t)i;
+    for (uint32_t i = 0; i < weather->count; i++) {
+        const fb_sim_window *w = &weather->windows[i];
+        bool moved = w->active && w->fault == FB_SIM_FAULT_ADDRESS_REUSE;
+        if (moved) world->network.answers[w->a] = (uint16_t)w->b;
+    }
     fb_sim_network_unblocked(world);
 }
 
@@ -477,7 +275,40 @@ static void ticks_renew(fb_sim_world *world)
 
 static bool about_ticks(uint32_t fault)
 {
-    return fault >= FB_SIM_FAULT_TIMER_EARLY && fault <= FB_SIM_FAULT_TIMER_COALESCE;
+    return fb_sim_fault_rows[fault].family == FB_SIM_FAMILY_TIMERS;
+}
+
+/* What happens to a process at its steps and starts, and how its clocks read. */
+static void processes_renew(fb_sim_world *world)
+{
+    const fb_sim_weather *weather = world->weather;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        fb_sim_node *node = &world->nodes[i];
+        node->slow_ns = 0;
+        node->crash_at_kind = 0;
+        node->killed_in_recovery = false;
+        node->wall_back_of = 0;
+        uint64_t grain_ns = 0;
+        for (uint32_t k = 0; k < weather->count; k++) {
+            const fb_sim_window *w = &weather->windows[k];
+            if (!w->active || w->a != i) continue;
+            if (w->fault == FB_SIM_FAULT_SLOW) node->slow_ns = fb_max_u64(node->slow_ns, w->p);
+            if (w->fault == FB_SIM_FAULT_KILL_RECOVERY) node->killed_in_recovery = true;
+            if (w->fault == FB_SIM_FAULT_CLOCK_COARSE) grain_ns = fb_max_u64(grain_ns, w->p);
+            if (w->fault == FB_SIM_FAULT_CRASH_AT) {
+                node->crash_at_kind = (uint32_t)w->p;
+                node->crash_at_nth = w->q;
+            }
+            if (w->fault == FB_SIM_FAULT_CLOCK_BACKWARDS) {
+                node->wall_back_of = (uint32_t)w->p;
+                node->wall_back_ns = w->q;
+            }
+        }
+        if (grain_ns != node->clock.grain_ns) {
+            fb_sim_clock_grain(&node->clock, world->now_ns, grain_ns);
+            fb_sim_tick_again(world, i);
+        }
+    }
 }
 
 /* Clocks. */
@@ -501,6 +332,7 @@ static void clock_begin(fb_sim_world *world, const fb_sim_window *w)
     case FB_SIM_FAULT_OFFSET:
     case FB_SIM_FAULT_OFFSET_FAR:
     case FB_SIM_FAULT_CLOCK_STEP:
+    case FB_SIM_FAULT_JUMP_YEAR:
         clock_set(world, w->a, true_wall(world) + (w->mask ? -by : by));
         break;
     case FB_SIM_FAULT_DRIFT:
@@ -533,10 +365,12 @@ static void clock_mend(fb_sim_world *world, uint32_t node)
     clock_set(world, node, true_wall(world) + off);
 }
 
-static bool about_clocks(uint32_t fault)
+/* Who sleeps wakes with a clock of his own; how a clock reads is a matter of each reading. */
+static bool sets_clocks(uint32_t fault)
 {
-    return fault >= FB_SIM_FAULT_OFFSET && fault <= FB_SIM_FAULT_EPOCH_EDGE &&
-           fault != FB_SIM_FAULT_SUSPEND;
+    return fb_sim_fault_rows[fault].family == FB_SIM_FAMILY_CLOCK &&
+           fault != FB_SIM_FAULT_SUSPEND && fault != FB_SIM_FAULT_SUSPEND_COUNTED &&
+           fault != FB_SIM_FAULT_CLOCK_COARSE && fault != FB_SIM_FAULT_CLOCK_BACKWARDS;
 }
 
 /* Processes. */
@@ -549,7 +383,17 @@ static bool is_open(const fb_sim_weather *weather, uint32_t fault)
     return false;
 }
 
-void fb_sim_weather_crash(fb_sim_world *world, uint32_t node)
+const fb_sim_window *fb_sim_weather_over(const fb_sim_world *world, uint32_t fault, uint32_t node)
+{
+    const fb_sim_weather *weather = world->weather;
+    for (uint32_t i = 0; i < weather->count && weather->on[fault]; i++) {
+        const fb_sim_window *w = &weather->windows[i];
+        if (w->fault == fault && w->active && w->a == node) return w;
+    }
+    return NULL;
+}
+
+void fb_sim_weather_crash(fb_sim_world *world, uint32_t node, fb_sim_fault fault)
 {
     const fb_sim_weather *weather = world->weather;
     uint64_t occurrence = world->nodes[node].boots;
@@ -559,7 +403,12 @@ void fb_sim_weather_crash(fb_sim_world *world, uint32_t node)
         after = 0;
         world->fired[FB_SIM_FAULT_RESTART_SAME_TICK]++;
     }
-    world->fired[FB_SIM_FAULT_CRASH]++;
+    const fb_sim_window *late = fb_sim_weather_over(world, FB_SIM_FAULT_RESTART_LATE, node);
+    if (late != NULL) {
+        after = late->p;
+        world->fired[FB_SIM_FAULT_RESTART_LATE]++;
+    }
+    world->fired[fault]++;
     if (world->timeline != NULL) fb_sim_timeline_crash(world, node);
     fb_sim_crash(world, node, after);
 }
@@ -574,6 +423,38 @@ static void act_again(fb_sim_world *world, fb_sim_window *w, uint64_t mean_ns)
     if (at < w->end_ns) {
         fb_sim_schedule_world(world, at, FB_SIM_AT_ACT, weather->generation << 8 | index, 0);
     }
+}
+
+/* Everybody makes one member an admin, all at once; who may not is refused. */
+static void member_race(fb_sim_world *world, const fb_sim_window *w)
+{
+    uint8_t bytes[40];
+    fb_writer out = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&out, world->space);
+    fb_write_id(&out, world->nodes[w->a].id);
+    fb_write_u8(&out, 1);
+    for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
+        const fb_sim_node *node = &world->nodes[i];
+        if (node->core == NULL || !node->running || node->paused_until_ns > world->now_ns) continue;
+        fb_sim_request(world, i, FB_VERB_SPACE_ROLE, 0, fb_writer_span(&out));
+        world->fired[w->fault]++;
+    }
+}
+
+static bool acts(uint32_t fault)
+{
+    return fault == FB_SIM_FAULT_REPLAY || fault == FB_SIM_FAULT_FLAP ||
+           fault == FB_SIM_FAULT_CRASH || fault == FB_SIM_FAULT_MEMBER_RACE ||
+           fault == FB_SIM_FAULT_POWER_FAIL || fault == FB_SIM_FAULT_RETRY_STORM ||
+           fb_sim_fault_is_byzantine(fault);
+}
+
+static uint64_t act_mean(const fb_sim_window *w)
+{
+    if (w->fault != FB_SIM_FAULT_FLAP) return w->p;
+    /* Its paths are down for q sixteenths of two periods, and up for the rest. */
+    uint64_t share = (w->acts & 1) != 0 ? w->q : 16 - w->q;
+    return w->p * share / 8 + 1;
 }
 
 void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
@@ -592,9 +473,19 @@ void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
         world->fired[FB_SIM_FAULT_FLAP]++;
         paths_renew(world);
         break;
+    case FB_SIM_FAULT_MEMBER_RACE:
+        member_race(world, w);
+        break;
+    case FB_SIM_FAULT_RETRY_STORM:
+        fb_sim_workload_storm(world, w->a, (uint32_t)w->q);
+        break;
+    case FB_SIM_FAULT_POWER_FAIL:
+        world->nodes[w->a].power_fails = true;
+        break;
     case FB_SIM_FAULT_CRASH:
         /* At one of the next effects, whichever step has it. */
         if (fb_sim_is_up(world, w->a)) {
+            world->nodes[w->a].crash_fault = FB_SIM_FAULT_CRASH;
             world->nodes[w->a].crash_in =
                 fb_draw_below(world->seed, FB_SIM_STREAM_CRASH, w->a,
                               (weather->round << 32) + ((uint64_t)w->key << 24) + w->acts, 24);
@@ -604,7 +495,7 @@ void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
         fb_sim_byzantine_act(world, w);
         break;
     }
-    act_again(world, w, w->p);
+    act_again(world, w, act_mean(w));
 }
 
 static void process_begin(fb_sim_world *world, fb_sim_window *w)
@@ -616,7 +507,12 @@ static void process_begin(fb_sim_world *world, fb_sim_window *w)
         world->fired[w->fault]++;
         break;
     case FB_SIM_FAULT_SUSPEND:
+    case FB_SIM_FAULT_SUSPEND_COUNTED:
         fb_sim_pause(world, w->a, w->end_ns);
+        world->fired[w->fault]++;
+        break;
+    case FB_SIM_FAULT_CLIENT_CUT:
+        fb_sim_workload_vanish(world, w->a);
         world->fired[w->fault]++;
         break;
     case FB_SIM_FAULT_ROLLBACK:
@@ -634,12 +530,18 @@ static void process_end(fb_sim_world *world, fb_sim_window *w)
     case FB_SIM_FAULT_CRASH:
         node->crash_in = FB_SIM_NO_CRASH;
         break;
+    case FB_SIM_FAULT_POWER_FAIL:
+        node->power_fails = false;
+        break;
     case FB_SIM_FAULT_SUSPEND:
         fb_sim_clock_slept(&node->clock,
                            w->start_ns > node->clock.base_true_ns ? w->start_ns
                                                                   : node->clock.base_true_ns,
                            world->now_ns);
         fb_sim_clock_step(&node->clock, world->now_ns, (int64_t)w->p * US_PER_S);
+        break;
+    case FB_SIM_FAULT_SUSPEND_COUNTED:
+        fb_sim_clock_jump(&node->clock, world->now_ns, w->p);
         break;
     case FB_SIM_FAULT_ROLLBACK:
         if (!node->has_backup) break;
@@ -654,6 +556,7 @@ static void process_end(fb_sim_world *world, fb_sim_window *w)
         fb_sim_crash(world, w->a, 100 * MS);
         fb_sim_store_clear(&node->store);
         node->forgot = true;
+        if (w->a == 0) world->director->invite_void = true;
         fb_sim_forgot(world, w->a);
         world->fired[w->fault]++;
         break;
@@ -670,17 +573,17 @@ void fb_sim_at_weather(fb_sim_world *world, uint32_t ref, bool begins)
     if (w->active == begins) return;
     w->active = begins;
     if (world->timeline != NULL) fb_sim_timeline_weather(world, w);
-    if (about_paths(w->fault) ||
-        (w->fault >= FB_SIM_FAULT_ISOLATE && w->fault <= FB_SIM_FAULT_NONTRANSITIVE)) {
-        if (begins && w->fault != FB_SIM_FAULT_FLAP && !about_paths(w->fault)) {
-            world->fired[w->fault]++;
-        }
+    bool parts = fb_sim_fault_rows[w->fault].family == FB_SIM_FAMILY_PARTITION &&
+                 w->fault != FB_SIM_FAULT_CLIENT_CUT;
+    if (fb_sim_fault_is_of_paths(w->fault) || parts || w->fault == FB_SIM_FAULT_ADDRESS_REUSE) {
+        if (begins && w->fault != FB_SIM_FAULT_FLAP && parts) world->fired[w->fault]++;
         if (begins && w->fault == FB_SIM_FAULT_DELAY) world->fired[w->fault]++;
         paths_renew(world);
     }
     disks_renew(world);
     if (about_ticks(w->fault)) ticks_renew(world);
-    if (about_clocks(w->fault)) {
+    if (w->fault >= FB_SIM_FAULT_QUEUE) processes_renew(world);
+    if (sets_clocks(w->fault)) {
         if (begins) {
             clock_begin(world, w);
         } else {
@@ -692,10 +595,8 @@ void fb_sim_at_weather(fb_sim_world *world, uint32_t ref, bool begins)
     } else {
         process_end(world, w);
     }
-    bool acts = w->fault == FB_SIM_FAULT_REPLAY || w->fault == FB_SIM_FAULT_FLAP ||
-                w->fault == FB_SIM_FAULT_CRASH || is_byzantine(w->fault);
-    if (is_byzantine(w->fault)) fb_sim_byzantine_set(world, w, begins);
-    if (begins && acts) act_again(world, w, w->p);
+    if (fb_sim_fault_is_byzantine(w->fault)) fb_sim_byzantine_set(world, w, begins);
+    if (begins && acts(w->fault)) act_again(world, w, act_mean(w));
 }
 
 bool fb_sim_weather_is_byzantine(const fb_sim_world *world, uint32_t node)
@@ -717,9 +618,11 @@ void fb_sim_weather_clear(fb_sim_world *world)
         world->nodes[i].paused_until_ns = 0;
         world->nodes[i].crash_in = FB_SIM_NO_CRASH;
         if (world->config.faults) clock_mend(world, i);
+        fb_sim_boot_soon(world, i);
     }
     disks_renew(world);
     ticks_renew(world);
+    processes_renew(world);
     paths_renew(world);
 }
 
@@ -730,10 +633,12 @@ void fb_sim_window_text(const fb_sim_world *world, const fb_sim_window *w, char 
     const char *verb = w->active ? "begins" : "ends";
     if (w->fault == FB_SIM_FAULT_SPLIT || w->fault == FB_SIM_FAULT_RING) {
         snprintf(out, cap, "%s %s", name, verb);
-    } else if ((about_paths(w->fault) && w->a != w->b) || w->fault == FB_SIM_FAULT_ONEWAY ||
-               w->fault == FB_SIM_FAULT_NONTRANSITIVE) {
-        snprintf(out, cap, "%s %s %s%s%s", name, verb, fb_sim_name(w->a),
-                 w->fault == FB_SIM_FAULT_ONEWAY ? "->" : "-", fb_sim_name(w->b));
+    } else if ((fb_sim_fault_is_of_paths(w->fault) && w->a != w->b) ||
+               w->fault == FB_SIM_FAULT_ONEWAY || w->fault == FB_SIM_FAULT_NONTRANSITIVE ||
+               w->fault == FB_SIM_FAULT_ADDRESS_REUSE) {
+        bool arrow = w->fault == FB_SIM_FAULT_ONEWAY || w->fault == FB_SIM_FAULT_ADDRESS_REUSE;
+        snprintf(out, cap, "%s %s %s%s%s", name, verb, fb_sim_name(w->a), arrow ? "->" : "-",
+                 fb_sim_name(w->b));
     } else {
         snprintf(out, cap, "%s %s at %s", name, verb, fb_sim_name(w->a));
     }

@@ -10,7 +10,15 @@
 
 typedef struct fb_sim_world fb_sim_world;
 
-#define FB_SIM_WINDOWS_MAX 160u
+#define FB_SIM_WINDOWS_MAX 240u
+
+/* What the k-th of ends a process: p of a window of `crash-at`. */
+enum fb_sim_crash_at {
+    FB_SIM_CRASH_AT_IO = 1, /* a read or a write of the store */
+    FB_SIM_CRASH_AT_SEND,
+    FB_SIM_CRASH_AT_TIMER,
+    FB_SIM_CRASH_AT_KINDS = FB_SIM_CRASH_AT_TIMER
+};
 
 typedef struct fb_sim_window {
     uint8_t fault; /* fb_sim_fault */
@@ -46,13 +54,27 @@ void fb_sim_weather_clear(fb_sim_world *world);
 /* The profile that the swarm drew, in one line of at most `cap` bytes. */
 void fb_sim_weather_text(const fb_sim_world *world, char *out, size_t cap);
 
-/* A node's process ends here by the will of the weather, in the middle of a step. */
-void fb_sim_weather_crash(fb_sim_world *world, uint32_t node);
+/* A node's process ends here by the will of the weather, in the middle of a step: of this fault. */
+void fb_sim_weather_crash(fb_sim_world *world, uint32_t node, fb_sim_fault fault);
 /* True when the fault can be seen from this node now: Byzantine ones are about one member. */
 bool fb_sim_weather_is_byzantine(const fb_sim_world *world, uint32_t node);
 
 void fb_sim_at_weather(fb_sim_world *world, uint32_t ref, bool begins);
 void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp);
+
+/* What a window of the fault is about. */
+static inline bool fb_sim_fault_is_of_paths(uint32_t fault)
+{
+    return fb_sim_fault_rows[fault].family == FB_SIM_FAMILY_LINK && fault != FB_SIM_FAULT_REPLAY;
+}
+
+static inline bool fb_sim_fault_is_byzantine(uint32_t fault)
+{
+    return fb_sim_fault_rows[fault].family == FB_SIM_FAMILY_BYZANTINE;
+}
+
+/* A window of this fault that is open about this node, or NULL. */
+const fb_sim_window *fb_sim_weather_over(const fb_sim_world *world, uint32_t fault, uint32_t node);
 
 /* The group of a node in a split or on both sides of a bridge: 0 to 3. */
 static inline uint32_t fb_sim_window_group(const fb_sim_window *window, uint32_t node)

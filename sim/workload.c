@@ -11,13 +11,15 @@
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
+#include "sim/weather.h"
 #include "sim/world.h"
 
 #define MS     UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
 #define STRANGER    UINT64_C(777) /* no application of this number exists */
-#define LARGE_VALUE FB_SIM_PAD_MAX
+#define LARGE_VALUE 6000u
+#define GHOST_NS    (30 * SECOND) /* nobody waits for the execution of anything so long */
 
 const char fb_sim_collection[] = "notes";
 
@@ -29,11 +31,14 @@ void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
     fb_sim_workload *work = fb_arena_take(arena, 1, sizeof *work);
     fb_sim_client *clients =
         fb_arena_take(arena, (size_t)world->config.nodes * FB_SIM_CLIENTS, sizeof *clients);
-    size_t bytes = FB_SIM_FIELDS * (LARGE_VALUE + 64) + 512;
+    fb_sim_client *ghosts =
+        fb_arena_take(arena, (size_t)world->config.nodes * FB_SIM_GHOSTS, sizeof *ghosts);
+    size_t bytes = FB_SIM_FIELDS * (FB_SIM_PAD_MAX + 64) + 512;
     uint8_t *buffer = fb_arena_take(arena, bytes, 1);
     if (arena->base == NULL) return;
     world->workload = work;
     work->clients = clients;
+    work->ghosts = ghosts;
     work->buffer = buffer;
     work->buffer_bytes = bytes;
 }
@@ -71,7 +76,23 @@ const fb_sim_client *fb_sim_client_of(const fb_sim_world *world, uint32_t node, 
         const fb_sim_client *client = client_of(world, node, i);
         if (client->request == request) return client;
     }
+    for (uint32_t i = 0; i < FB_SIM_GHOSTS; i++) {
+        const fb_sim_client *ghost = &world->workload->ghosts[node * FB_SIM_GHOSTS + i];
+        if (ghost->request == request && request != 0) return ghost;
+    }
     return NULL;
+}
+
+static bool is_cut_off(const fb_sim_world *world, uint32_t node)
+{
+    return fb_sim_weather_over(world, FB_SIM_FAULT_CLIENT_CUT, node) != NULL;
+}
+
+bool fb_sim_work_possible(const fb_sim_world *world, uint32_t index)
+{
+    const fb_sim_node *node = &world->nodes[index];
+    return node->core != NULL && node->running && !world->held_apart[index] &&
+           !is_cut_off(world, index);
 }
 
 static void work_later(fb_sim_world *world, uint32_t node, uint32_t client)
@@ -142,10 +163,12 @@ static void write_collection(const fb_sim_world *world, fb_writer *w)
     fb_write_span16(w, fb_span_text(fb_sim_collection));
 }
 
-static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const fb_sim_op *op,
-                               fb_writer *w)
+static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const fb_sim_client *c,
+                               const fb_sim_op *op, fb_writer *w)
 {
     static const fb_id zero = {{0}};
+    fb_id etag = zero;
+    if (c->conditional) memcpy(etag.b, c->etag, sizeof c->etag);
     write_collection(world, w);
     fb_id record = fb_sim_record_id(world, op->record);
     switch ((fb_sim_operation)op->operation) {
@@ -154,8 +177,8 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
         return FB_VERB_RECORD_GET;
     case FB_SIM_OP_DELETE:
         fb_write_id(w, record);
-        fb_write_u8(w, 0);
-        fb_write_id(w, zero);
+        fb_write_u8(w, c->conditional ? 1 : 0);
+        fb_write_id(w, etag);
         return FB_VERB_RECORD_DELETE;
     case FB_SIM_OP_LIST:
         fb_write_id(w, zero);
@@ -166,8 +189,8 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
     }
     fb_write_id(w, record);
     fb_write_u8(w, op->operation == FB_SIM_OP_CHANGE ? 2 : 1);
-    fb_write_u8(w, 0);
-    fb_write_id(w, zero);
+    fb_write_u8(w, c->conditional ? 1 : 0);
+    fb_write_id(w, etag);
     uint32_t count = 0;
     for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) count += op->fields >> f & 1u;
     fb_write_u16(w, (uint16_t)count);
@@ -224,6 +247,103 @@ static fb_sim_op draw_op(const fb_sim_world *world, uint32_t node, uint32_t clie
     return op;
 }
 
+/* What the weather makes of it; a schedule has what came of that. */
+static fb_sim_op weathered(fb_sim_world *world, uint32_t node, const fb_sim_client *c, uint32_t i,
+                           fb_sim_op op)
+{
+    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_WORKLOAD, ((uint64_t)node << 32) + i,
+                            (uint64_t)c->count * 8 + 2);
+    const fb_sim_window *w = fb_sim_weather_over(world, FB_SIM_FAULT_HOT_KEY, node);
+    if (w != NULL) {
+        op.record = (uint8_t)((w->p - 1) % FB_SIM_RECORDS);
+        world->fired[FB_SIM_FAULT_HOT_KEY]++;
+    }
+    w = fb_sim_weather_over(world, FB_SIM_FAULT_GIANT_VALUES, node);
+    for (uint32_t f = 0; f < FB_SIM_FIELDS && w != NULL; f++) {
+        if ((bits >> (8 + 8 * f) & 7) != 0 || ((op.unset | op.empty) >> f & 1) != 0) continue;
+        op.pad[f] = (uint16_t)fb_min_u64(w->p + (bits >> 40 & 1023), FB_SIM_PAD_MAX);
+        world->fired[FB_SIM_FAULT_GIANT_VALUES]++;
+    }
+    if (fb_sim_weather_over(world, FB_SIM_FAULT_SAME_ID, node) != NULL && c->has_last &&
+        (bits & 1) != 0) {
+        op = c->last;
+        world->fired[FB_SIM_FAULT_SAME_ID]++;
+    }
+    return op;
+}
+
+/* Some do not wait for their answer. */
+static void patience(fb_sim_world *world, uint32_t node, uint32_t client)
+{
+    const fb_sim_client *c = client_of(world, node, client);
+    for (uint32_t k = 0; k < 2; k++) {
+        uint32_t fault = k == 0 ? FB_SIM_FAULT_CANCEL : FB_SIM_FAULT_CLIENT_VANISH;
+        const fb_sim_window *w = fb_sim_weather_over(world, fault, node);
+        if (w == NULL || c->request == 0) continue;
+        uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_PATIENCE, fault, c->request);
+        fb_sim_schedule(world, world->now_ns + 1000 + fb_sim_exponential(bits, w->p), node,
+                        FB_SIM_AT_GONE, client | k << 16, (uint32_t)c->request);
+    }
+}
+
+/* False: there is no room to remember what it asked. */
+static bool leave(fb_sim_world *world, uint32_t node, fb_sim_client *c)
+{
+    for (uint32_t i = 0; i < FB_SIM_GHOSTS; i++) {
+        fb_sim_client *ghost = &world->workload->ghosts[node * FB_SIM_GHOSTS + i];
+        if (ghost->request != 0 && world->now_ns - ghost->gone_ns < GHOST_NS) continue;
+        *ghost = *c;
+        ghost->gone_ns = world->now_ns;
+        c->request = 0;
+        return true;
+    }
+    return false;
+}
+
+void fb_sim_at_gone(fb_sim_world *world, uint32_t node, uint32_t ref, uint32_t stamp)
+{
+    bool told = ref >> 16 == 0;
+    uint32_t client = ref & 0xffff;
+    fb_sim_client *c = client_of(world, node, client);
+    uint64_t request = c->request;
+    if (request == 0 || (uint32_t)request != stamp || !fb_sim_is_up(world, node)) return;
+    if (!leave(world, node, c)) return;
+    world->fired[told ? FB_SIM_FAULT_CANCEL : FB_SIM_FAULT_CLIENT_VANISH]++;
+    if (world->workload->active) work_later(world, node, client);
+    if (told) fb_sim_step(world, node, (fb_event){.kind = FB_EV_REQUEST_CANCEL, .a = request});
+}
+
+void fb_sim_workload_vanish(fb_sim_world *world, uint32_t node)
+{
+    for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
+        fb_sim_client *c = client_of(world, node, i);
+        if (c->request == 0 || !leave(world, node, c)) continue;
+        if (world->workload->active) work_later(world, node, i);
+    }
+}
+
+void fb_sim_workload_storm(fb_sim_world *world, uint32_t index, uint32_t count)
+{
+    fb_sim_workload *work = world->workload;
+    if (!fb_sim_work_possible(world, index) ||
+        world->nodes[index].paused_until_ns > world->now_ns) {
+        return;
+    }
+    static const fb_id zero = {{0}};
+    uint32_t boots = world->nodes[index].boots;
+    for (uint32_t i = 0; i < count && !world->stop; i++) {
+        if (!fb_sim_is_up(world, index) || world->nodes[index].boots != boots) return;
+        fb_writer w = fb_writer_of(work->buffer, work->buffer_bytes);
+        write_collection(world, &w);
+        bool list = i % 8 == 7;
+        fb_write_id(&w, list ? zero : fb_sim_record_id(world, i % FB_SIM_RECORDS));
+        if (list) fb_write_u32(&w, 4);
+        fb_sim_request(world, index, list ? FB_VERB_RECORD_LIST : FB_VERB_RECORD_GET, 0,
+                       fb_writer_span(&w));
+        world->fired[FB_SIM_FAULT_RETRY_STORM]++;
+    }
+}
+
 void fb_sim_work_ask(fb_sim_world *world, uint32_t index, uint32_t client, const fb_sim_op *op)
 {
     fb_sim_workload *work = world->workload;
@@ -233,8 +353,19 @@ void fb_sim_work_ask(fb_sim_world *world, uint32_t index, uint32_t client, const
     c->record = op->record;
     c->fields = op->operation == FB_SIM_OP_DELETE ? (1u << FB_SIM_FIELDS) - 1 : op->fields;
     c->unset = op->unset;
+    bool writes = op->operation <= FB_SIM_OP_DELETE;
+    c->conditional = writes && c->has_etag && c->etag_record == op->record &&
+                     fb_sim_weather_over(world, FB_SIM_FAULT_STALE_CLIENT, index) != NULL;
+    if (c->conditional) {
+        c->has_etag = false; /* the next one it reads is kept */
+        world->fired[FB_SIM_FAULT_STALE_CLIENT]++;
+    }
+    if (writes && op->number != 0) {
+        c->last = *op;
+        c->has_last = true;
+    }
     fb_writer w = fb_writer_of(work->buffer, work->buffer_bytes);
-    fb_verb verb = write_arguments(world, index, op, &w);
+    fb_verb verb = write_arguments(world, index, c, op, &w);
     FB_ASSERT(!w.failed);
     c->incarnation = node->incarnation;
     c->asked_ns = world->now_ns;
@@ -245,6 +376,7 @@ void fb_sim_work_ask(fb_sim_world *world, uint32_t index, uint32_t client, const
     if (world->recorder != NULL) fb_sim_recorder_op(world, index, client, op);
     fb_sim_request(world, index, verb, op->operation == FB_SIM_OP_STRANGER ? STRANGER : 0,
                    fb_writer_span(&w));
+    patience(world, index, client);
 }
 
 void fb_sim_at_work(fb_sim_world *world, uint32_t index, uint32_t client, uint32_t stamp)
@@ -259,16 +391,28 @@ void fb_sim_at_work(fb_sim_world *world, uint32_t index, uint32_t client, uint32
     }
     fb_sim_workload *work = world->workload;
     fb_sim_client *c = client_of(world, index, client);
-    const fb_sim_node *node = &world->nodes[index];
     if (!work->active || c->count != stamp || c->request != 0) return;
-    if (node->core == NULL || !node->running || world->held_apart[index]) {
+    if (!fb_sim_work_possible(world, index)) {
         c->count++;
         work_later(world, index, client);
         return;
     }
     fb_sim_op op = draw_op(world, index, client, c->count);
+    op = weathered(world, index, c, client, op);
     c->count++;
     fb_sim_work_ask(world, index, client, &op);
+}
+
+/* The first one that it comes to know, until it was used: it grows old. */
+static void etag_keep(fb_sim_client *c, const fb_effect *reply)
+{
+    bool put = c->operation <= FB_SIM_OP_CHANGE;
+    if (reply->b != FB_OK || c->has_etag || (!put && c->operation != FB_SIM_OP_GET)) return;
+    size_t at = put ? 17 : 16; /* after the record's id, and whether it is new */
+    if (reply->len < at + sizeof c->etag) return;
+    memcpy(c->etag, fb_effect_bytes(reply) + at, sizeof c->etag);
+    c->etag_record = c->record;
+    c->has_etag = true;
 }
 
 void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)
@@ -288,14 +432,22 @@ void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)
             world->workload->failed[c->operation]++;
         }
         if (world->timeline != NULL) fb_sim_timeline_reply(world, node, c, reply);
+        etag_keep(c, reply);
         c->request = 0;
         if (world->workload->active) work_later(world, node, i);
         return;
+    }
+    for (uint32_t i = 0; i < FB_SIM_GHOSTS && reply->c == 0; i++) {
+        fb_sim_client *ghost = &world->workload->ghosts[node * FB_SIM_GHOSTS + i];
+        if (ghost->request == reply->a) ghost->request = 0;
     }
 }
 
 void fb_sim_workload_over(fb_sim_world *world, uint32_t node)
 {
+    for (uint32_t i = 0; i < FB_SIM_GHOSTS; i++) {
+        world->workload->ghosts[node * FB_SIM_GHOSTS + i].request = 0;
+    }
     for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
         fb_sim_client *c = client_of(world, node, i);
         if (c->request == 0) continue;

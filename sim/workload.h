@@ -14,7 +14,8 @@ typedef struct fb_sim_world fb_sim_world;
 #define FB_SIM_CLIENTS 2u /* of each node */
 #define FB_SIM_RECORDS 32u
 #define FB_SIM_FIELDS  4u
-#define FB_SIM_PAD_MAX 6000u /* the longest value is so much longer than its name */
+#define FB_SIM_PAD_MAX 60000u /* the longest value is so much longer than its name */
+#define FB_SIM_GHOSTS  16u    /* of each node: clients that left before their answer came */
 
 typedef enum fb_sim_operation {
     FB_SIM_OP_PUT,    /* replaces the record: all fields */
@@ -48,10 +49,18 @@ typedef struct fb_sim_client {
     uint8_t fields;      /* bit set */
     uint8_t unset;       /* of them, those that are taken away */
     uint32_t asked_step; /* of the world */
+    uint64_t gone_ns;    /* of a ghost: since when */
+    bool conditional;    /* asked on condition of what it read */
+    bool has_etag;
+    bool has_last;
+    uint8_t etag_record;
+    uint8_t etag[16];
+    fb_sim_op last;
 } fb_sim_client;
 
 typedef struct fb_sim_workload {
     fb_sim_client *clients; /* node * FB_SIM_CLIENTS + client */
+    fb_sim_client *ghosts;  /* node * FB_SIM_GHOSTS: the write may still happen */
     bool active;
     bool on[FB_SIM_OPS];
     uint64_t think_ns;
@@ -70,9 +79,17 @@ void fb_sim_workload_start(fb_sim_world *world, uint64_t round);
 /* Clients finish what they have and ask no more. */
 void fb_sim_workload_stop(fb_sim_world *world);
 
+/* A client reaches its node, and it answers. */
+bool fb_sim_work_possible(const fb_sim_world *world, uint32_t node);
 void fb_sim_at_work(fb_sim_world *world, uint32_t node, uint32_t client, uint32_t stamp);
 /* A client that waits for nothing asks its node, which is up. */
 void fb_sim_work_ask(fb_sim_world *world, uint32_t node, uint32_t client, const fb_sim_op *op);
+/* The client that asked this is gone, and its node is told or not. */
+void fb_sim_at_gone(fb_sim_world *world, uint32_t node, uint32_t client, uint32_t stamp);
+/* All clients of a node are gone, and it is not told. */
+void fb_sim_workload_vanish(fb_sim_world *world, uint32_t node);
+/* So many questions at once, of callers that do not wait for the answers. */
+void fb_sim_workload_storm(fb_sim_world *world, uint32_t node, uint32_t count);
 /* A reply of a node: to the director or to a client. */
 void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply);
 

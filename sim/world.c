@@ -349,12 +349,42 @@ static void poison(fb_sim_world *world)
     fill(world, arena + all - ends, ends);
 }
 
+/* One reading of the wall clock, and no other, lies before the last one. */
+static void wall_goes_back(fb_sim_world *world, uint32_t index, fb_event *event)
+{
+    const fb_sim_node *node = &world->nodes[index];
+    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_WALL, index, node->steps);
+    if ((bits >> 32) % node->wall_back_of != 0) return;
+    event->wall_us -= (int64_t)((bits & UINT32_MAX) * 1000 % node->wall_back_ns / 1000);
+    world->fired[FB_SIM_FAULT_CLOCK_BACKWARDS]++;
+}
+
+/* True when the process ends instead of this effect. */
+static bool ends_here(fb_sim_node *node, const fb_event *event, const fb_effect *fx)
+{
+    bool counts = false;
+    switch ((enum fb_sim_crash_at)node->crash_at_kind) {
+    case FB_SIM_CRASH_AT_IO:
+        counts = fx->kind == FB_FX_READ || fx->kind == FB_FX_WRITE;
+        break;
+    case FB_SIM_CRASH_AT_SEND:
+        counts = fx->kind == FB_FX_SEND || fx->kind == FB_FX_FRAME;
+        break;
+    case FB_SIM_CRASH_AT_TIMER:
+        counts = event->kind == FB_EV_TICK; /* of ticks that do nothing nobody can tell */
+        break;
+    }
+    return counts && ++node->crash_at_seen == node->crash_at_nth;
+}
+
 static void step(fb_sim_world *world, uint32_t index, fb_event event)
 {
     fb_sim_node *node = &world->nodes[index];
     if (world->config.poison != 0) poison(world);
     event.mono_ns = fb_sim_clock_mono(&node->clock, world->now_ns);
     event.wall_us = fb_sim_clock_wall(&node->clock, world->now_ns);
+    if (node->wall_back_of != 0) wall_goes_back(world, index, &event);
+    if (node->clock.grain_ns != 0) world->fired[FB_SIM_FAULT_CLOCK_COARSE]++;
     FB_ASSERT(event.mono_ns >= node->last_mono_ns);
     node->last_mono_ns = event.mono_ns;
     fb_effects *effects = &world->effects;
@@ -384,7 +414,11 @@ static void step(fb_sim_world *world, uint32_t index, fb_event event)
          fx = fb_effects_next(effects, fx)) {
         if (node->crash_in != FB_SIM_NO_CRASH && fx->kind < FB_FX_OBSERVE &&
             node->crash_in-- == 0) {
-            fb_sim_weather_crash(world, index);
+            fb_sim_weather_crash(world, index, (fb_sim_fault)node->crash_fault);
+            return;
+        }
+        if (node->crash_at_kind != 0 && fx->kind < FB_FX_OBSERVE && ends_here(node, &event, fx)) {
+            fb_sim_weather_crash(world, index, FB_SIM_FAULT_CRASH_AT);
             return;
         }
         uint64_t down_ns = 0;
@@ -404,10 +438,18 @@ static void step(fb_sim_world *world, uint32_t index, fb_event event)
             carry_out(world, index, fx);
         }
         if (world->stop) return;
+        if (node->power_fails && fx->kind == FB_FX_WRITE) {
+            fb_sim_weather_crash(world, index, FB_SIM_FAULT_POWER_FAIL);
+            return;
+        }
     }
     world->accepting += accepts;
     world->applying += applies != 0;
     world->applied += applies;
+    if (node->slow_ns != 0) {
+        fb_sim_pause(world, index, world->now_ns + node->slow_ns);
+        world->fired[FB_SIM_FAULT_SLOW]++;
+    }
     if (world->config.seen != NULL) fb_sim_seen_step(world, index, &event);
     if (node->core != NULL && node->boots == boots) tick_schedule(world, index);
 }
@@ -445,7 +487,7 @@ static void of_node(fb_sim_world *world, const fb_sim_entry *entry, uint32_t ind
     fb_sim_node *node = &world->nodes[index];
     switch ((fb_sim_kind)fb_sim_entry_kind(entry)) {
     case FB_SIM_AT_BOOT:
-        fb_sim_at_boot(world, index);
+        fb_sim_at_boot(world, index, entry->stamp);
         return;
     case FB_SIM_AT_START:
         if (entry->stamp == node->boots) fb_sim_at_start(world, index);
@@ -480,6 +522,9 @@ static void of_node(fb_sim_world *world, const fb_sim_entry *entry, uint32_t ind
         return;
     case FB_SIM_AT_WORK:
         fb_sim_at_work(world, index, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_GONE:
+        fb_sim_at_gone(world, index, entry->ref, entry->stamp);
         return;
     case FB_SIM_AT_TICK:
         FB_ASSERT(false); /* not in the queue */

@@ -40,6 +40,7 @@ typedef enum fb_sim_kind {
     FB_SIM_AT_READ,
     FB_SIM_AT_FLUSH,
     FB_SIM_AT_WORK, /* ref: client; stamp: its operation */
+    FB_SIM_AT_GONE, /* ref: client; stamp: its operation: it waits no longer */
     FB_SIM_AT_TICK,
 } fb_sim_kind;
 
@@ -78,10 +79,10 @@ struct fb_sim_config {
     bool viewed;    /* a record (view/record.h) is attached before the start */
     uint8_t poison; /* fills memory that nobody may read before it is written; 0: not filled */
     bool verbose;
-    bool quiet;       /* nothing on standard error */
-    uint64_t without; /* faults that are off in every round, as a bit set */
-    uint64_t only;    /* faults that are on in every round, as a bit set; 0: the swarm draws */
-    uint32_t carriers_of_16;            /* share of pairs that an external carrier joins */
+    bool quiet;               /* nothing on standard error */
+    fb_sim_fault_set without; /* faults that are off in every round */
+    fb_sim_fault_set only;    /* those alone are on in every round; none: the swarm draws */
+    uint32_t carriers_of_16;  /* share of pairs that an external carrier joins */
     const struct fb_sim_plan *schedule; /* is played instead of what the swarm draws; or NULL */
     struct fb_sim_plan *record;         /* takes what happens, to be played again; or NULL */
     const char *record_path;            /* where it is written should the process crash; or NULL */
@@ -146,6 +147,7 @@ struct fb_sim_world {
     bool *held_apart;  /* by node: out of reach until the next round */
     fb_sim_result result;
     const char *check; /* id of the violated one */
+    const char *stall; /* why no progress can be demanded; NULL: it was */
     char detail[512];
     bool stop;
 

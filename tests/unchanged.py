@@ -50,7 +50,7 @@ ADDITIONS = [
      "extern const fb_sim_check fb_sim_check_nothing;\n"),
     ("sim/checkers/list.c", "const fb_sim_check *const fb_sim_check_list[] = {\n",
      "    &fb_sim_check_nothing,\n"),
-    ("sim/faults.def", None, 'X(NOTHING, "nothing", "none", "a fault that no round draws", 0)\n'),
+    ("sim/faults.def", None, 'X(NOTHING, "nothing", PROCESS, "none", "a fault that no round draws", 0)\n'),
     ("protocol/core/observe.h", 'X(LIVES_REFUSED, "lives_refused")',
      ' \\\n    X(NOTHING, "nothing")'),
     ("protocol/link/session.c", "    link->bound_serial = ++node->links->bound_serial;\n",

@@ -8,6 +8,7 @@
  *
  * A batch that comes early (stage.c) ends its call: what else was asked for goes on in another one
  * at once, and this claim when what it waits for is there. */
+#include "protocol/base/mutant.h"
 #include "protocol/database/state.h"
 
 #define BACK_OFF_MAX_NS (UINT64_C(300) * 1000000000)
@@ -356,24 +357,6 @@ fb_span fb_fetch_batch(const fb_node *node, uint32_t slot)
     return fb_read_span32(&r);
 }
 
-static void park(fb_node *node, uint32_t slot)
-{
-    const fb_fetch *fetch = &node->database->fetches[slot];
-    fb_count(node, FB_COUNTER_BATCHES_PARKED, 1);
-    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
-        fb_wanted *wanted = fb_wanted_get(node, at - 1);
-        uint32_t place = at - 1;
-        at = wanted->next;
-        if (!fb_id_equal(wanted->node, fetch->signer)) continue;
-        wanted->parked = true;
-        fb_wanted_touch(node, place);
-    }
-    uint32_t own = fb_area_own(node, fb_area_get(node, fetch->area)->space);
-    if (own != FB_NONE) {
-        fb_vector_ask(node, fetch->link, own, fb_area_get(node, own)->id);
-    }
-}
-
 /* The life of the signer that a call asks for; 0: it does not. */
 static uint64_t asked_life(const fb_node *node, uint32_t slot)
 {
@@ -386,6 +369,28 @@ static uint64_t asked_life(const fb_node *node, uint32_t slot)
         }
     }
     return 0;
+}
+
+static void park(fb_node *node, uint32_t slot)
+{
+    const fb_fetch *fetch = &node->database->fetches[slot];
+    uint64_t life = asked_life(node, slot);
+    fb_count(node, FB_COUNTER_BATCHES_PARKED, 1);
+    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
+        fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        uint32_t place = at - 1;
+        at = wanted->next;
+        if (!fb_id_equal(wanted->node, fetch->signer)) continue;
+        /* Another life of it, which no chain joins to this one, may be what this one waits for. */
+        bool same = wanted->incarnation == life || wanted->incarnation == fetch->incarnation;
+        if (!MUTANT(OTHER_LIFE_PARKED, same, true)) continue;
+        wanted->parked = true;
+        fb_wanted_touch(node, place);
+    }
+    uint32_t own = fb_area_own(node, fb_area_get(node, fetch->area)->space);
+    if (own != FB_NONE) {
+        fb_vector_ask(node, fetch->link, own, fb_area_get(node, own)->id);
+    }
 }
 
 /* A batch came before what it replaces, and its record is large already: all claims about this life

@@ -24,6 +24,13 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event *ev)
 {
     node_state *n = &((state *)own)->nodes[node];
+    if (ev->kind == FB_EV_REQUEST_CANCEL) {
+        /* No reply follows. */
+        for (uint32_t i = 0; i < n->count; i++) {
+            if (n->out[i] == ev->a) n->out[i] = n->out[--n->count];
+        }
+        return;
+    }
     if (n->count == OUT) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_replies_once.id,
                         "%s has %u requests open", fb_sim_name(node), (unsigned)n->count);
@@ -69,10 +76,11 @@ const fb_sim_check fb_sim_check_replies_once = {
     .id = "replies-once",
     .musts = "DESIGN 2",
     .cost = "O(1) a request",
-    .text = "every request gets exactly one last reply, unless its incarnation ends",
+    .text = "every request gets exactly one last reply, unless its incarnation ends or its caller "
+            "leaves",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .events = UINT64_C(1) << FB_EV_REQUEST,
+    .events = UINT64_C(1) << FB_EV_REQUEST | UINT64_C(1) << FB_EV_REQUEST_CANCEL,
     .event = event,
     .reply = reply,
     .over = over,

@@ -581,6 +581,14 @@ static uint64_t value_take(parser *s, fb_sim_shape_type type, uint64_t most, fb_
         refuse(s, w, "not whole seconds in range");
         return 0;
     }
+    case FB_SIM_SHAPE_CRASH_AT: {
+        uint32_t kind = name_of(w, fb_sim_crash_at_names, FB_SIM_CRASH_AT_KINDS + 1);
+        if (kind > FB_SIM_CRASH_AT_KINDS) {
+            refuse(s, w, "not io, send or timer");
+            return 0;
+        }
+        return kind;
+    }
     case FB_SIM_SHAPE_RATIO:
         if (end - p < 3 || p[0] != '1' || p[1] != '/') {
             refuse(s, w, "not 1/N");
@@ -620,7 +628,9 @@ static void window_line(parser *s, const word *times, const char *dots)
     if (shape->who != FB_SIM_WHO_ANY) {
         line.p = value_take(s, shape->p_type, shape->p_most, &line);
     }
-    if (shape->q_word != NULL) {
+    bool said = shape->q_default == 0 || (s->at < s->count && is(&s->words[s->at], shape->q_word));
+    if (shape->q_word != NULL && !said) line.q = shape->q_default;
+    if (shape->q_word != NULL && said) {
         take_word(s, shape->q_word);
         uint64_t most = shape->q_type == FB_SIM_SHAPE_TIME ? FB_SIM_SCHEDULE_TIME_MAX : 64;
         line.q = value_take(s, shape->q_type, most, &line);

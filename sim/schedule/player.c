@@ -186,7 +186,6 @@ void fb_sim_player_work_later(fb_sim_world *world, uint32_t node, uint32_t clien
 void fb_sim_player_work(fb_sim_world *world, uint32_t index, uint32_t client, uint32_t stamp)
 {
     fb_sim_player *player = world->player;
-    const fb_sim_node *node = &world->nodes[index];
     uint32_t *head = &player->heads[index * FB_SIM_CLIENTS + client];
     const fb_sim_client *c = &world->workload->clients[index * FB_SIM_CLIENTS + client];
     if (!world->workload->active || *head != stamp || c->request != 0) return;
@@ -197,7 +196,7 @@ void fb_sim_player_work(fb_sim_world *world, uint32_t index, uint32_t client, ui
         fb_sim_player_work_later(world, index, client);
         return;
     }
-    if (node->core == NULL || !node->running || world->held_apart[index]) {
+    if (!fb_sim_work_possible(world, index)) {
         fb_sim_schedule(world, world->now_ns + AGAIN_NS, index, FB_SIM_AT_WORK, client, stamp);
         return;
     }

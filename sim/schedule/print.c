@@ -75,6 +75,9 @@ static void value(words *w, fb_sim_shape_type type, uint64_t v, bool negative)
     case FB_SIM_SHAPE_SECONDS:
         word(w, "%llus", (unsigned long long)v);
         return;
+    case FB_SIM_SHAPE_CRASH_AT:
+        word(w, "%s", fb_sim_crash_at_names[v]);
+        return;
     case FB_SIM_SHAPE_BY_SECONDS:
         word(w, "%s%llus", sign, (unsigned long long)v);
         return;
@@ -135,8 +138,10 @@ static void window(const fb_sim_plan *schedule, const fb_sim_line *line, words *
     }
     if (shape->p_word != NULL) word(w, "%s", shape->p_word);
     value(w, shape->p_type, line->p, line->mask != 0);
-    if (shape->q_word != NULL) word(w, "%s", shape->q_word);
-    value(w, shape->q_type, line->q, line->mask != 0);
+    if (shape->q_word != NULL && (shape->q_default == 0 || line->q != shape->q_default)) {
+        word(w, "%s", shape->q_word);
+        value(w, shape->q_type, line->q, line->mask != 0);
+    }
     if (line->key != 1) word(w, "#%u", (unsigned)line->key);
 }
 

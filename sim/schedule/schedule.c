@@ -75,38 +75,42 @@ static void setting_put(fb_sim_config *config, const fb_sim_setting_row *row, ui
 
 #define SECONDS_MOST (UINT64_C(100) * 365 * 86400)
 #define TIME_MOST    FB_SIM_SCHEDULE_TIME_MAX
-#define EACH         FB_SIM_WHO_NODE, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE, TIME_MOST
-#define BARE(who)    who, NULL, FB_SIM_SHAPE_NONE, NULL, FB_SIM_SHAPE_NONE, 0
-#define ONE_OF       FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_RATIO, NULL, FB_SIM_SHAPE_NONE, UINT32_MAX
-#define DISK_OF      FB_SIM_WHO_NODE, NULL, FB_SIM_SHAPE_RATIO, NULL, FB_SIM_SHAPE_NONE, UINT32_MAX
-#define BY           FB_SIM_WHO_NODE, "by", FB_SIM_SHAPE_BY_SECONDS, NULL, FB_SIM_SHAPE_NONE, SECONDS_MOST
-#define BEFORE       FB_SIM_WHO_NODE, "by", FB_SIM_SHAPE_SECONDS, NULL, FB_SIM_SHAPE_NONE, SECONDS_MOST
-#define MEAN(who)    who, "mean", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE, TIME_MOST
+#define EACH         EACH_CALLED("every")
+#define EACH_CALLED(word)                                                                          \
+    FB_SIM_WHO_NODE, word, FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE, TIME_MOST, 0
+#define BARE(who) who, NULL, FB_SIM_SHAPE_NONE, NULL, FB_SIM_SHAPE_NONE, 0, 0
+#define ONE_OF    FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_RATIO, NULL, FB_SIM_SHAPE_NONE, UINT32_MAX, 0
+#define DISK_OF   FB_SIM_WHO_NODE, NULL, FB_SIM_SHAPE_RATIO, NULL, FB_SIM_SHAPE_NONE, UINT32_MAX, 0
+#define BY        FB_SIM_WHO_NODE, "by", FB_SIM_SHAPE_BY_SECONDS, NULL, FB_SIM_SHAPE_NONE, SECONDS_MOST, 0
+#define BEFORE    FB_SIM_WHO_NODE, "by", FB_SIM_SHAPE_SECONDS, NULL, FB_SIM_SHAPE_NONE, SECONDS_MOST, 0
+#define MEAN(who) who, "mean", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE, TIME_MOST, 0
 
 static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
     [FB_SIM_FAULT_DELAY] = {MEAN(FB_SIM_WHO_PATHS)},
     [FB_SIM_FAULT_RATE] = {FB_SIM_WHO_PATHS, "bytes", FB_SIM_SHAPE_NUMBER, NULL, FB_SIM_SHAPE_NONE,
-                           UINT32_MAX},
+                           UINT32_MAX, 0},
     [FB_SIM_FAULT_SEGMENT] = {FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_OF_16, NULL, FB_SIM_SHAPE_NONE,
-                              16},
-    [FB_SIM_FAULT_CORRUPT] = {ONE_OF},
+                              16, 0},
+    [FB_SIM_FAULT_CORRUPT] = {FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_RATIO, "bits",
+                              FB_SIM_SHAPE_NUMBER, UINT32_MAX, 1},
     [FB_SIM_FAULT_TRUNCATE] = {ONE_OF},
     [FB_SIM_FAULT_CUT] = {ONE_OF},
     [FB_SIM_FAULT_HALF_OPEN] = {BARE(FB_SIM_WHO_PATHS)},
     [FB_SIM_FAULT_REPLAY] = {FB_SIM_WHO_NONE, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE,
-                             TIME_MOST},
+                             TIME_MOST, 0},
     [FB_SIM_FAULT_LOSS] = {ONE_OF},
     [FB_SIM_FAULT_DUP] = {FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_RATIO, "copies", FB_SIM_SHAPE_NUMBER,
-                          UINT32_MAX},
+                          UINT32_MAX, 0},
     [FB_SIM_FAULT_REORDER] = {FB_SIM_WHO_PATHS, NULL, FB_SIM_SHAPE_RATIO, "by", FB_SIM_SHAPE_TIME,
-                              UINT32_MAX},
+                              UINT32_MAX, 0},
     [FB_SIM_FAULT_STALE_SESSION] = {ONE_OF},
     [FB_SIM_FAULT_ISOLATE] = {BARE(FB_SIM_WHO_NODE)},
     [FB_SIM_FAULT_SPLIT] = {BARE(FB_SIM_WHO_GROUPS)},
     [FB_SIM_FAULT_RING] = {BARE(FB_SIM_WHO_NONE)},
     [FB_SIM_FAULT_BRIDGE] = {BARE(FB_SIM_WHO_BRIDGE)},
     [FB_SIM_FAULT_ONEWAY] = {BARE(FB_SIM_WHO_ARROW)},
-    [FB_SIM_FAULT_FLAP] = {EACH},
+    [FB_SIM_FAULT_FLAP] = {FB_SIM_WHO_NODE, "every", FB_SIM_SHAPE_TIME, "duty", FB_SIM_SHAPE_OF_16,
+                           TIME_MOST, 8},
     [FB_SIM_FAULT_NONTRANSITIVE] = {BARE(FB_SIM_WHO_PAIR)},
     [FB_SIM_FAULT_CRASH] = {EACH},
     [FB_SIM_FAULT_RESTART_SAME_TICK] = {BARE(FB_SIM_WHO_NONE)},
@@ -121,7 +125,7 @@ static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
     [FB_SIM_FAULT_OFFSET] = {BY},
     [FB_SIM_FAULT_OFFSET_FAR] = {BY},
     [FB_SIM_FAULT_DRIFT] = {FB_SIM_WHO_NODE, "ppm", FB_SIM_SHAPE_BY_NUMBER, NULL, FB_SIM_SHAPE_NONE,
-                            FB_SIM_CLOCK_PPM_MAX},
+                            FB_SIM_CLOCK_PPM_MAX, 0},
     [FB_SIM_FAULT_CLOCK_STEP] = {BY},
     [FB_SIM_FAULT_CLOCK_FREEZE] = {BARE(FB_SIM_WHO_NODE)},
     [FB_SIM_FAULT_SUSPEND] = {BEFORE},
@@ -136,13 +140,41 @@ static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
     [FB_SIM_FAULT_FLOOD] = {EACH},
     [FB_SIM_FAULT_GARBAGE] = {EACH},
     [FB_SIM_FAULT_TIMER_EARLY] = {FB_SIM_WHO_NODE, NULL, FB_SIM_SHAPE_OF_16, NULL,
-                                  FB_SIM_SHAPE_NONE, 16},
+                                  FB_SIM_SHAPE_NONE, 16, 0},
     [FB_SIM_FAULT_TIMER_LATE] = {MEAN(FB_SIM_WHO_NODE)},
     [FB_SIM_FAULT_TIMER_BURST] = {FB_SIM_WHO_NODE, "more", FB_SIM_SHAPE_NUMBER, NULL,
-                                  FB_SIM_SHAPE_NONE, 32},
+                                  FB_SIM_SHAPE_NONE, 32, 0},
     [FB_SIM_FAULT_TIMER_STARVE] = {BARE(FB_SIM_WHO_NODE)},
     [FB_SIM_FAULT_TIMER_COALESCE] = {EACH},
+    [FB_SIM_FAULT_QUEUE] = {FB_SIM_WHO_PATHS, "bytes", FB_SIM_SHAPE_NUMBER, "lose",
+                            FB_SIM_SHAPE_NUMBER, UINT32_MAX, 1},
+    [FB_SIM_FAULT_CLIENT_CUT] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_CRASH_AT] = {FB_SIM_WHO_NODE, NULL, FB_SIM_SHAPE_CRASH_AT, "nth",
+                               FB_SIM_SHAPE_NUMBER, FB_SIM_CRASH_AT_KINDS, 0},
+    [FB_SIM_FAULT_POWER_FAIL] = {EACH},
+    [FB_SIM_FAULT_RESTART_LATE] = {EACH_CALLED("down")},
+    [FB_SIM_FAULT_SLOW] = {EACH_CALLED("step")},
+    [FB_SIM_FAULT_KILL_RECOVERY] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_CLOCK_COARSE] = {EACH_CALLED("step")},
+    [FB_SIM_FAULT_CLOCK_BACKWARDS] = {FB_SIM_WHO_NODE, NULL, FB_SIM_SHAPE_RATIO, "by",
+                                      FB_SIM_SHAPE_TIME, UINT32_MAX, 0},
+    [FB_SIM_FAULT_JUMP_YEAR] = {BY},
+    [FB_SIM_FAULT_SUSPEND_COUNTED] = {BEFORE},
+    [FB_SIM_FAULT_ADDRESS_REUSE] = {BARE(FB_SIM_WHO_ARROW)},
+    [FB_SIM_FAULT_MEMBER_RACE] = {EACH},
+    [FB_SIM_FAULT_HOT_KEY] = {FB_SIM_WHO_NODE, "record", FB_SIM_SHAPE_NUMBER, NULL,
+                              FB_SIM_SHAPE_NONE, FB_SIM_RECORDS, 0},
+    [FB_SIM_FAULT_SAME_ID] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_GIANT_VALUES] = {FB_SIM_WHO_NODE, "bytes", FB_SIM_SHAPE_NUMBER, NULL,
+                                   FB_SIM_SHAPE_NONE, FB_SIM_PAD_MAX, 0},
+    [FB_SIM_FAULT_RETRY_STORM] = {FB_SIM_WHO_NODE, "every", FB_SIM_SHAPE_TIME, "of",
+                                  FB_SIM_SHAPE_NUMBER, TIME_MOST, 0},
+    [FB_SIM_FAULT_CANCEL] = {EACH_CALLED("after")},
+    [FB_SIM_FAULT_CLIENT_VANISH] = {EACH_CALLED("after")},
+    [FB_SIM_FAULT_STALE_CLIENT] = {BARE(FB_SIM_WHO_NODE)},
 };
+
+const char *const fb_sim_crash_at_names[FB_SIM_CRASH_AT_KINDS + 1] = {NULL, "io", "send", "timer"};
 
 const fb_sim_shape *fb_sim_shape_of(uint32_t fault)
 {
@@ -241,6 +273,7 @@ void fb_sim_window_normalise(const fb_sim_plan *plan, fb_sim_line *line)
     if (!two) line->b = line->a;
     if (shape->who == FB_SIM_WHO_NONE || shape->who == FB_SIM_WHO_GROUPS) line->a = line->b = 0;
     if (shape->p_type == FB_SIM_SHAPE_NONE && !any) line->p = 0;
+    if (shape->p_type == FB_SIM_SHAPE_CRASH_AT) line->p = (line->p + 2) % FB_SIM_CRASH_AT_KINDS + 1;
     if (shape->q_type == FB_SIM_SHAPE_NONE && !any && !groups) line->q = 0;
     bool sign = shape->p_type == FB_SIM_SHAPE_BY_SECONDS || shape->p_type == FB_SIM_SHAPE_BY_NUMBER;
     if (!any && !groups && !sign) line->mask = 0;

@@ -175,6 +175,7 @@ typedef enum fb_sim_shape_type {
     FB_SIM_SHAPE_SECONDS,    /* whole seconds, as a time */
     FB_SIM_SHAPE_BY_SECONDS, /* the same with a sign, which is mask */
     FB_SIM_SHAPE_BY_NUMBER,
+    FB_SIM_SHAPE_CRASH_AT, /* io, send, timer */
 } fb_sim_shape_type;
 
 typedef struct fb_sim_shape {
@@ -183,7 +184,8 @@ typedef struct fb_sim_shape {
     fb_sim_shape_type p_type;
     const char *q_word;
     fb_sim_shape_type q_type;
-    uint64_t p_most; /* p and q are at least 1 */
+    uint64_t p_most;    /* p and q are at least 1 */
+    uint64_t q_default; /* what q is when it is not said; 0: it has to be said */
 } fb_sim_shape;
 
 /* Groups of a split as numbers in the order of their first nodes: only who is with whom counts. */
@@ -191,6 +193,8 @@ void fb_sim_groups_normalise(uint32_t nodes, uint64_t *low, uint64_t *high);
 
 /* "write" of FB_FX_WRITE and so on; 0 is "effect", any of them. NULL: no such kind. */
 const char *fb_sim_effect_name(uint32_t kind);
+
+extern const char *const fb_sim_crash_at_names[FB_SIM_CRASH_AT_KINDS + 1];
 
 /* Never NULL. */
 const fb_sim_shape *fb_sim_shape_of(uint32_t fault);

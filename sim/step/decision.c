@@ -61,7 +61,9 @@ static void frame_lose(fb_sim_world *world, uint32_t place)
 {
     fb_sim_network *net = &world->network;
     if (world->record != NULL) fb_sim_record_frame_arrives(world, place, true);
+    fb_sim_frame_over(world, &net->frames[place]);
     fb_sim_blob_drop(&world->blobs, net->frames[place].bytes);
+    net->frames[place].bytes = 0;
     net->frames[place].next_free = net->frame_free;
     net->frame_free = place;
 }

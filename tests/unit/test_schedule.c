@@ -193,7 +193,7 @@ static void what_is_wrong_is_said_with_its_place(void **state)
         {"schedule 1\nround 1 for 1s\n  1s A put r1 f4\n", 3, 15},
         {"schedule 1\nround 1 for 1s\n  1s A put r1 -f1\n", 3, 15},
         {"schedule 1\nround 1 for 1s\n  1s A put r1 f1 f1\n", 3, 18},
-        {"schedule 1\nround 1 for 1s\n  1s A put r1 f1+6001\n", 3, 15},
+        {"schedule 1\nround 1 for 1s\n  1s A put r1 f1+60001\n", 3, 15},
         {"schedule 1\nround 1 for 1s\n  2s..1s ring\n", 3, 3},
         {"schedule 1\nround 1 for 1s\n  1s..2s rain\n", 3, 10},
         {"schedule 1\ncalm\nround 1 for 1s\n  1s..2s ring\n", 4, 10},

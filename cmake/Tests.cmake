@@ -81,6 +81,20 @@ if(TARGET faberio-sim-mutants)
   set_tests_properties(hunt_smoke PROPERTIES LABELS mutants TIMEOUT 240)
 endif()
 
+# The real store, crashed at every call: its system calls and its database's are the program's own.
+file(GLOB FB_CRASH CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/crash/*.c)
+if(FB_CRASH AND TARGET faberio_io)
+  add_executable(crash_lmdb ${FB_CRASH})
+  fb_test_program(crash_lmdb ${FB_ALL_PARTS})
+  set_target_properties(crash_lmdb PROPERTIES ENABLE_EXPORTS ON
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/crash)
+  foreach(name env_open env_close txn_begin txn_commit put)
+    target_link_options(crash_lmdb PRIVATE -Wl,--wrap=mdb_${name})
+  endforeach()
+  add_test(NAME crash_lmdb COMMAND crash_lmdb)
+  set_tests_properties(crash_lmdb PROPERTIES LABELS crash TIMEOUT 300)
+endif()
+
 # Benchmarks are programs to run, not tests: ./dev bench.
 file(GLOB FB_BENCHES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/bench_*.c)
 foreach(source ${FB_BENCHES})

@@ -341,7 +341,8 @@ static fb_status store_prepare(fb_lmdb *store, char *why, size_t why_len)
     fb_store_fault_enter(store->directory);
     fb_status status = store_open(store, why, why_len);
     fb_store_fault_leave();
-    return status;
+    FB_TRY(status);
+    return fb_store_place_sync(store->directory, why, why_len);
 }
 
 const fb_lmdb_opening *fb_lmdb_opening_of(const fb_lmdb *store)

@@ -47,6 +47,22 @@ static int directory_sync(const char *path)
     return error;
 }
 
+/* The store's names, and that of its directory. At every start: those that are seen may be ones
+ * that an earlier process made and nobody synced. */
+fb_status fb_store_place_sync(const char *directory, char *why, size_t why_len)
+{
+    char above[FB_LMDB_PATH_MAX];
+    file_of(directory, "..", above);
+    int error = directory_sync(directory);
+    if (error == 0) {
+        error = directory_sync(above);
+        /* Not ours to read, so not ours to make either. */
+        if (error == EACCES) error = 0;
+    }
+    /* A file system that does not sync directories promises nothing that could be waited for. */
+    return error == 0 || error == EINVAL ? FB_OK : failed(why, why_len, directory, error);
+}
+
 /* A new directory beside the store's: DIRECTORY.damaged-1, or the next that is free. */
 static int aside_make(const char *directory, char out[FB_LMDB_PATH_MAX])
 {

@@ -11,4 +11,8 @@
 fb_status fb_store_place_take(const char *directory, int *lock_fd, fb_lmdb_opening *out, char *why,
                               size_t why_len);
 
+/* Makes the names of the store's files, and of its directory, durable; once the files are there,
+ * and before anything is promised. FB_ERR_STORE_FAILED; `why` gets a sentence. */
+fb_status fb_store_place_sync(const char *directory, char *why, size_t why_len);
+
 #endif

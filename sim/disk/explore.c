@@ -224,6 +224,7 @@ static void inner_call(void *user, fb_disk *disk)
     x->report->nested_calls++;
     uint64_t choices = fb_disk_crash_choices(disk);
     bool drawn = choices > FB_DISK_OUTCOMES_NESTED;
+    x->report->nested_drawn += drawn;
     if (drawn) choices = FB_DISK_OUTCOMES_NESTED / 4;
     for (uint64_t i = 0; i < choices && x->report->wrong == NULL; i++) {
         inner_outcome(x, crashed, fb_disk_calls(x->stands[WORK].disk), i, drawn);

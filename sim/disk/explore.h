@@ -33,7 +33,8 @@ typedef struct fb_disk_report {
     uint64_t recoveries;
     uint64_t nested_calls; /* crash points inside recoveries */
     uint64_t nested_outcomes;
-    uint64_t drawn; /* crash points with more outcomes than were tried */
+    uint64_t drawn;        /* crash points with more outcomes than were tried */
+    uint64_t nested_drawn; /* the same inside recoveries */
     uint64_t fired[FB_DISK_FAULTS];
     uint64_t mattered[FB_DISK_FAULTS]; /* what the toy showed was another thing without it */
     const char *wrong;                 /* NULL: nothing was found */

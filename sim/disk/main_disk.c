@@ -89,10 +89,10 @@ static int closing(const wanted *w, const fb_disk_report *sum, const char *check
     printf("{\"result\":\"%s\",\"seed\":\"%" PRIu64 "\",\"events\":%" PRIu64
            ",\"hash\":null,\"check\":%s%s%s,\"stall\":null,\"schedule\":null,\"events_per_s\":0,"
            "\"crash_points\":%" PRIu64 ",\"outcomes\":%" PRIu64 ",\"nested_crash_points\":%" PRIu64
-           ",\"nested_outcomes\":%" PRIu64 ",\"drawn\":%" PRIu64 "}\n",
+           ",\"nested_outcomes\":%" PRIu64 ",\"drawn\":%" PRIu64 ",\"nested_drawn\":%" PRIu64 "}\n",
            check == NULL ? "pass" : "safety", w->seed, sum->recoveries, check == NULL ? "" : "\"",
            check == NULL ? "null" : check, check == NULL ? "" : "\"", sum->calls, sum->outcomes,
-           sum->nested_calls, sum->nested_outcomes, sum->drawn);
+           sum->nested_calls, sum->nested_outcomes, sum->drawn, sum->nested_drawn);
     return check == NULL ? FB_SIM_EXIT_PASS : FB_SIM_EXIT_SAFETY;
 }
 
@@ -104,6 +104,7 @@ static void sum_up(fb_disk_report *sum, const fb_disk_report *r)
     sum->nested_calls += r->nested_calls;
     sum->nested_outcomes += r->nested_outcomes;
     sum->drawn += r->drawn;
+    sum->nested_drawn += r->nested_drawn;
 }
 
 static void print_head(void)

@@ -111,6 +111,17 @@ static void found(fb_disk_explorer *x, const char *wrong, uint64_t call, uint64_
     x->report->wrong_nested = nested;
 }
 
+/* What a toy showed becomes part of the hash. */
+static void show(fb_disk_explorer *x, uint64_t digest)
+{
+    uint8_t bytes[24];
+    fb_hash128 *hash = &x->report->hash;
+    fb_store_be(bytes, digest, 8);
+    fb_store_be(bytes + 8, hash->lo, 8);
+    fb_store_be(bytes + 16, hash->hi, 8);
+    *hash = fb_xxh128(bytes, sizeof bytes, 0);
+}
+
 static void stand_copy(const fb_disk_explorer *x, stand *to, const stand *from)
 {
     fb_disk_copy(to->disk, from->disk);
@@ -146,6 +157,7 @@ static const char *start_and_judge(fb_disk_explorer *x, stand *s, bool damage,
 {
     *result = start(x, s);
     if (*result == FB_DISK_FAILED) return "it does not start";
+    show(x, x->toy->digest(s->toy));
     return x->toy->judge(s->toy, s->model, damage);
 }
 

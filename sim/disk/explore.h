@@ -16,6 +16,7 @@
 #ifndef FB_SIM_DISK_EXPLORE_H
 #define FB_SIM_DISK_EXPLORE_H
 
+#include "protocol/base/hash.h"
 #include "sim/disk/toy.h"
 
 #define FB_DISK_OUTCOMES_MAX    2048u
@@ -35,6 +36,7 @@ typedef struct fb_disk_report {
     uint64_t nested_outcomes;
     uint64_t drawn;        /* crash points with more outcomes than were tried */
     uint64_t nested_drawn; /* the same inside recoveries */
+    fb_hash128 hash;       /* of everything that the toys showed, in order */
     uint64_t fired[FB_DISK_FAULTS];
     uint64_t mattered[FB_DISK_FAULTS]; /* what the toy showed was another thing without it */
     const char *wrong;                 /* NULL: nothing was found */

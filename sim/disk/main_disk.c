@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "protocol/base/cursor.h"
 #include "sim/disk/explore.h"
 #include "sim/fail.h"
 #include "sim/flags.h"
@@ -87,17 +88,26 @@ static void print_wrong(const fb_disk_report *r)
 static int closing(const wanted *w, const fb_disk_report *sum, const char *check)
 {
     printf("{\"result\":\"%s\",\"seed\":\"%" PRIu64 "\",\"events\":%" PRIu64
-           ",\"hash\":null,\"check\":%s%s%s,\"stall\":null,\"schedule\":null,\"events_per_s\":0,"
+           ",\"hash\":\"%016" PRIx64 "%016" PRIx64
+           "\",\"check\":%s%s%s,\"stall\":null,\"schedule\":null,\"events_per_s\":0,"
            "\"crash_points\":%" PRIu64 ",\"outcomes\":%" PRIu64 ",\"nested_crash_points\":%" PRIu64
            ",\"nested_outcomes\":%" PRIu64 ",\"drawn\":%" PRIu64 ",\"nested_drawn\":%" PRIu64 "}\n",
-           check == NULL ? "pass" : "safety", w->seed, sum->recoveries, check == NULL ? "" : "\"",
-           check == NULL ? "null" : check, check == NULL ? "" : "\"", sum->calls, sum->outcomes,
-           sum->nested_calls, sum->nested_outcomes, sum->drawn, sum->nested_drawn);
+           check == NULL ? "pass" : "safety", w->seed, sum->recoveries, sum->hash.hi, sum->hash.lo,
+           check == NULL ? "" : "\"", check == NULL ? "null" : check, check == NULL ? "" : "\"",
+           sum->calls, sum->outcomes, sum->nested_calls, sum->nested_outcomes, sum->drawn,
+           sum->nested_drawn);
     return check == NULL ? FB_SIM_EXIT_PASS : FB_SIM_EXIT_SAFETY;
 }
 
 static void sum_up(fb_disk_report *sum, const fb_disk_report *r)
 {
+    uint8_t bytes[32];
+    fb_store_be(bytes, sum->hash.hi, 8);
+    fb_store_be(bytes + 8, sum->hash.lo, 8);
+    fb_store_be(bytes + 16, r->hash.hi, 8);
+    fb_store_be(bytes + 24, r->hash.lo, 8);
+    sum->hash = fb_xxh128(bytes, sizeof bytes, 0);
+    for (int f = 0; f < FB_DISK_FAULTS; f++) sum->fired[f] += r->fired[f];
     sum->calls += r->calls;
     sum->outcomes += r->outcomes;
     sum->recoveries += r->recoveries;
@@ -141,6 +151,12 @@ static int sound_main(fb_disk_explorer *x, const wanted *w)
             print_wrong(&r);
             check = "disk-toy-is-sound";
         }
+    }
+    bool all = w->toy == NULL && w->fault < 0 && check == NULL;
+    for (int f = 0; all && f < FB_DISK_FAULTS; f++) {
+        if (sum.fired[f] != 0) continue;
+        printf("%s never fired\n", fb_disk_fault_rows[f].name);
+        check = "disk-faults-fire";
     }
     return closing(w, &sum, check);
 }

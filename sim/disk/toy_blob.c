@@ -25,12 +25,13 @@ typedef struct toy_blob {
     blob blobs[BLOBS_MAX];
 } toy_blob;
 
-/* Blobs low .. next-1 were acknowledged, those below low removed. */
+/* Blobs low .. next-1 were acknowledged, those below low removed. Without padding, as it is hashed
+ * by bytes. */
 typedef struct blob_model {
     uint64_t low, next;
     uint64_t ids;            /* of contents used: one whose putting failed is not put again */
     uint64_t id[MODEL_RING]; /* content of each blob, by number */
-    bool putting, removing;
+    uint64_t putting, removing; /* 0 or 1 */
 } blob_model;
 
 static uint32_t content_of(uint64_t number, uint8_t *bytes)
@@ -160,16 +161,16 @@ static fb_disk_result blob_step(void *toy, void *model, uint32_t n, fb_disk_hist
     (void)history;
     bool removing = n % FB_DISK_OPS == 8 || n % FB_DISK_OPS == 13 || m->next - m->low > 4;
     if (removing && m->low < m->next) {
-        m->removing = true;
+        m->removing = 1;
         if (take_away(t, m->id[m->low % MODEL_RING]) != FB_DISK_OK) return FB_DISK_FAILED;
-        m->removing = false;
+        m->removing = 0;
         m->low++;
         return FB_DISK_DONE;
     }
-    m->putting = true;
+    m->putting = 1;
     m->id[m->next % MODEL_RING] = m->ids++;
     if (put(t, m->id[m->next % MODEL_RING]) != FB_DISK_OK) return FB_DISK_FAILED;
-    m->putting = false;
+    m->putting = 0;
     m->next++;
     return FB_DISK_DONE;
 }
@@ -211,7 +212,7 @@ static const char *blob_judge(const void *toy, void *model, bool damage)
     if (known != 0) return "a blob is there that nobody put";
     if (m->removing && !low_is) m->low++;
     if (m->putting && next_is) m->next++;
-    m->removing = m->putting = false;
+    m->removing = m->putting = 0;
     return NULL;
 }
 

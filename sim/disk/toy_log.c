@@ -16,7 +16,7 @@ typedef enum under_way {
     DRAINING,  /* up to keep */
 } under_way;
 
-/* What was acknowledged. */
+/* What was acknowledged. Without padding, as it is hashed by bytes. */
 typedef struct log_model {
     uint64_t base, head, epoch;
     uint64_t mark;    /* entries up to it are vouched for by the superblock */
@@ -24,7 +24,7 @@ typedef struct log_model {
     uint64_t content[LOG_RING];
     uint64_t epoch_of[LOG_RING];
     uint64_t incarnation_of[LOG_RING];
-    under_way doing;
+    uint64_t doing; /* under_way */
     uint64_t first, count, keep, incarnation;
 } log_model;
 

@@ -6,13 +6,16 @@
  * there are, fb_disk_crash makes one of them. So a caller can try all of them at every call.
  *
  * Which outcomes there are depends on the faults that are switched on:
- *   none            everything written is there (the process ended, the machine did not)
- *   lose-unsynced   calls survive up to some point of their order; a sync covers all before it
- *   reorder         any set of calls survives; a sync covers its own file alone
- *   tear            the call that power failed in, with `lose-unsynced` the last surviving one,
- * with `reorder` every one may survive by sectors, and one sector by its first eighths rename-lost
- * names survive up to some point of their own order; without it they are durable at once The size
- * of a file is a part of its own of the call that changed it.
+ * - none: everything written is there (the process ended, the machine did not).
+ * - lose-unsynced: calls survive up to some point of their order; a sync covers all before it.
+ * - reorder: any set of calls survives; a sync covers its own file alone.
+ * - tear: the call that power failed in, with `lose-unsynced` the last surviving one, with
+ * `reorder` every one may survive by sectors, and one sector by its first eighths.
+ * - rename-lost: names survive up to some point of their own order; without it they are durable at
+ *   once.
+ * - rename-twice: of the last rename that survives, the old name may be there still.
+ *
+ * The size of a file is a part of its own of the call that changed it.
  *
  * Nothing is allocated after fb_disk_create. Draws are keyed (sim/streams.h). */
 #ifndef FB_SIM_DISK_DISK_H

@@ -71,20 +71,48 @@ static uint64_t data_choices(const fb_disk *d, const shape *s)
     return choices;
 }
 
+/* What survives, per member of the shape: bytes of a sector; a size counts as one that is whole. */
+typedef struct outcome {
+    uint32_t bytes[PARTS_MAX];
+    uint32_t names;
+    bool twice; /* the last of these leaves its old name */
+} outcome;
+
+/* Outcomes of the names: so many of them, and behind these, of each rename, both names. */
+static uint32_t name_choices(const fb_disk *d)
+{
+    uint32_t choices = d->naming_count + 1;
+    for (uint32_t i = 0; fb_disk_has(d, FB_DISK_FAULT_RENAME_TWICE) && i < d->naming_count; i++) {
+        choices += d->namings[i].made[0] != 0 && d->namings[i].gone[0] != 0;
+    }
+    return choices;
+}
+
+static void choose_names(const fb_disk *d, uint32_t choice, outcome *o)
+{
+    o->twice = false;
+    o->names = choice;
+    /* The last choice is the one that loses nothing. */
+    if (choice + 1 == name_choices(d)) o->names = d->naming_count;
+    if (choice < d->naming_count || choice + 1 == name_choices(d)) return;
+    uint32_t wanted = choice - d->naming_count;
+    for (uint32_t i = 0; i < d->naming_count; i++) {
+        bool renames = d->namings[i].made[0] != 0 && d->namings[i].gone[0] != 0;
+        if (!renames || wanted-- != 0) continue;
+        o->names = i + 1;
+        o->twice = true;
+        return;
+    }
+}
+
 uint64_t fb_disk_crash_choices(const fb_disk *d)
 {
     shape s;
     shape_of(d, &s);
     uint64_t data = data_choices(d, &s);
-    uint64_t names = (uint64_t)d->naming_count + 1;
+    uint64_t names = name_choices(d);
     return data > UINT64_MAX / names ? UINT64_MAX : data * names;
 }
-
-/* What survives, per member of the shape: bytes of a sector; a size counts as one that is whole. */
-typedef struct outcome {
-    uint32_t bytes[PARTS_MAX];
-    uint32_t names;
-} outcome;
 
 static void keep_calls(const fb_disk *d, const shape *s, uint32_t calls, outcome *o)
 {
@@ -177,6 +205,7 @@ static void count_fired(fb_disk *d, const shape *s, const outcome *o)
     d->fired[FB_DISK_FAULT_TEAR] += torn;
     d->fired[FB_DISK_FAULT_REORDER] += reordered;
     d->fired[FB_DISK_FAULT_RENAME_LOST] += o->names < d->naming_count;
+    d->fired[FB_DISK_FAULT_RENAME_TWICE] += o->twice;
     d->fired[FB_DISK_FAULT_CRASH]++;
 }
 
@@ -186,7 +215,11 @@ static void carry_out(fb_disk *d, const shape *s, const outcome *o)
     for (uint32_t i = 0; i < s->count; i++) {
         if (o->bytes[i] != 0) fb_disk_settle(d, s->parts[i], o->bytes[i]);
     }
-    for (uint32_t i = 0; i < o->names; i++) fb_disk_name_apply(d, d->kept, &d->namings[i]);
+    for (uint32_t i = 0; i < o->names; i++) {
+        fb_disk_naming naming = d->namings[i];
+        if (o->twice && i + 1 == o->names) memset(naming.gone, 0, sizeof naming.gone);
+        fb_disk_name_apply(d, d->kept, &naming);
+    }
     fb_disk_reload(d);
 }
 
@@ -197,8 +230,8 @@ void fb_disk_crash(fb_disk *d, uint64_t choice)
     shape_of(d, &s);
     uint64_t data = data_choices(d, &s);
     FB_ASSERT(data != UINT64_MAX || choice == 0);
-    o.names = (uint32_t)(choice / data);
-    FB_ASSERT(o.names <= d->naming_count);
+    FB_ASSERT(choice / data < name_choices(d));
+    choose_names(d, (uint32_t)(choice / data), &o);
     choose_data(d, &s, choice % data, &o);
     carry_out(d, &s, &o);
 }
@@ -229,7 +262,8 @@ void fb_disk_crash_drawn(fb_disk *d, uint64_t occurrence)
             }
         }
     }
-    o.names = (uint32_t)fb_draw_below(seed, FB_SIM_STREAM_DISK_CRASH, d->calls, occurrence,
-                                      (uint64_t)d->naming_count + 1);
+    uint64_t names =
+        fb_draw_below(seed, FB_SIM_STREAM_DISK_CRASH, d->calls, occurrence, name_choices(d));
+    choose_names(d, (uint32_t)names, &o);
     carry_out(d, &s, &o);
 }

@@ -523,6 +523,7 @@ void fb_disk_explore(fb_disk_explorer *x, const fb_disk_toy *toy, fb_disk_defect
     case FB_DISK_FAULT_TEAR:
     case FB_DISK_FAULT_REORDER:
     case FB_DISK_FAULT_RENAME_LOST:
+    case FB_DISK_FAULT_RENAME_TWICE:
     case FB_DISK_FAULT_LATENCY:
         explore_crashes(x, operations, UINT64_MAX);
         return;

@@ -26,7 +26,7 @@
 /* All faults of a crash at once. */
 #define FB_DISK_FAULTS_OF_CRASH                                                                    \
     (DISK_FAULT(CRASH) | DISK_FAULT(LOSE_UNSYNCED) | DISK_FAULT(TEAR) | DISK_FAULT(REORDER) |      \
-     DISK_FAULT(RENAME_LOST))
+     DISK_FAULT(RENAME_LOST) | DISK_FAULT(RENAME_TWICE))
 
 typedef struct fb_disk_report {
     uint64_t calls;    /* of the script: crash points, or places of a strike */

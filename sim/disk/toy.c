@@ -51,6 +51,13 @@ fb_disk_status fb_disk_write_all(fb_disk *disk, uint32_t handle, uint32_t at, co
     return FB_DISK_OK;
 }
 
+fb_disk_status fb_disk_open_new(fb_disk *disk, const char *name, uint32_t *handle)
+{
+    fb_disk_status status = fb_disk_remove(disk, name);
+    if (status != FB_DISK_OK && status != FB_DISK_ENOENT) return status;
+    return fb_disk_open(disk, name, FB_DISK_CREATE, handle);
+}
+
 bool fb_disk_history_add(fb_disk_history *history, uint64_t identity, uint64_t content)
 {
     uint64_t size = sizeof history->identity / sizeof history->identity[0];

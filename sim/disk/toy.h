@@ -71,6 +71,8 @@ fb_disk_status fb_disk_read_all(fb_disk *disk, uint32_t handle, uint32_t at, voi
                                 uint32_t len, uint32_t *done);
 fb_disk_status fb_disk_write_all(fb_disk *disk, uint32_t handle, uint32_t at, const void *bytes,
                                  uint32_t len);
+/* A file of this name that is new: one that had the name may have another one as well. */
+fb_disk_status fb_disk_open_new(fb_disk *disk, const char *name, uint32_t *handle);
 bool fb_disk_history_add(fb_disk_history *history, uint64_t identity, uint64_t content);
 
 #endif

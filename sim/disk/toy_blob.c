@@ -29,8 +29,8 @@ typedef struct toy_blob {
  * by bytes. */
 typedef struct blob_model {
     uint64_t low, next;
-    uint64_t ids;            /* of contents used: one whose putting failed is not put again */
-    uint64_t id[MODEL_RING]; /* content of each blob, by number */
+    uint64_t ids;               /* of contents used: one whose putting failed is not put again */
+    uint64_t id[MODEL_RING];    /* content of each blob, by number */
     uint64_t putting, removing; /* 0 or 1 */
 } blob_model;
 
@@ -121,9 +121,9 @@ static fb_disk_status put(toy_blob *t, uint64_t number)
     if (there != NULL && !there->damaged) return FB_DISK_OK;
     bool final = t->defect == FB_DISK_DEFECT_FINAL_NAME;
     bool first = t->defect == FB_DISK_DEFECT_RENAME_FIRST;
-    bool empty = t->defect != FB_DISK_DEFECT_TEMP_KEPT;
-    fb_disk_status status = fb_disk_open(disk, final ? name : "temp",
-                                         FB_DISK_CREATE | (empty ? FB_DISK_EMPTY : 0u), &handle);
+    bool kept = t->defect == FB_DISK_DEFECT_TEMP_KEPT;
+    fb_disk_status status = kept ? fb_disk_open(disk, "temp", FB_DISK_CREATE, &handle)
+                                 : fb_disk_open_new(disk, final ? name : "temp", &handle);
     if (status != FB_DISK_OK) return status;
     status = put_bytes(t, handle, bytes, len);
     if (status == FB_DISK_OK && first) status = fb_disk_rename(disk, "temp", name);

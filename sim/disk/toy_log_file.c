@@ -59,13 +59,21 @@ log_read log_entry_read(const toy_log *log, uint32_t handle, uint32_t sector, lo
     return out->sum == log_entry_sum(log, bytes, out->len) ? LOG_READ_GOOD : LOG_READ_BAD;
 }
 
+static fb_disk_status temp_open(const toy_log *log, const char *name, uint32_t *handle)
+{
+    if (log->defect == FB_DISK_DEFECT_TEMP_EMPTIED) {
+        return fb_disk_open(log->disk, name, FB_DISK_CREATE | FB_DISK_EMPTY, handle);
+    }
+    return fb_disk_open_new(log->disk, name, handle);
+}
+
 /* A small file: temp, sync, rename, directory sync. */
 static fb_disk_status file_replace(toy_log *log, const char *temp, const char *name,
                                    const uint8_t *bytes, uint32_t len)
 {
     fb_disk *disk = log->disk;
     uint32_t handle;
-    fb_disk_status status = fb_disk_open(disk, temp, FB_DISK_CREATE | FB_DISK_EMPTY, &handle);
+    fb_disk_status status = temp_open(log, temp, &handle);
     if (status != FB_DISK_OK) return status;
     status = fb_disk_write_all(disk, handle, 0, bytes, len);
     if (status == FB_DISK_OK) status = fb_disk_sync(disk, handle, 0);
@@ -130,8 +138,7 @@ fb_disk_status log_rewrite(toy_log *log, uint64_t base, bool *renamed)
     uint32_t handle, end = 1;
     uint8_t bytes[LOG_ENTRY];
     *renamed = false;
-    fb_disk_status status =
-        fb_disk_open(log->disk, "log.tmp", FB_DISK_CREATE | FB_DISK_EMPTY, &handle);
+    fb_disk_status status = temp_open(log, "log.tmp", &handle);
     if (status != FB_DISK_OK) return status;
     status = rewrite_head(log, handle, base);
     for (uint64_t seq = base + 1; seq <= log->head && status == FB_DISK_OK; seq++) {

@@ -43,8 +43,8 @@ fb_sim_model_change *fb_sim_model_find(fb_sim_model *model, fb_id node, uint64_t
 static void bucket_add(fb_sim_model *model, uint32_t index)
 {
     fb_sim_model_change *c = &model->changes[index];
-    c->next_of_record = model->records[c->record];
-    model->records[c->record] = index;
+    c->before = model->written[c->record][c->author];
+    model->written[c->record][c->author] = index;
     uint32_t *bucket = &model->buckets[bucket_of(c->node, c->incarnation, c->seq)];
     c->next = *bucket;
     *bucket = index;
@@ -117,13 +117,33 @@ bool fb_sim_model_is_live(const fb_sim_model *model, uint32_t node, uint32_t ind
 bool fb_sim_model_is_covered(const fb_sim_model *model, uint32_t node, uint32_t index)
 {
     const fb_sim_model_change *c = &model->changes[index];
-    for (uint32_t i = model->records[c->record]; i != 0; i = model->changes[i].next_of_record) {
-        const fb_sim_model_change *later = &model->changes[i];
-        if (i == index || (later->applied & bit(node)) == 0) continue;
-        uint32_t seen = c->applied_at[later->author];
-        if (seen != 0 && seen <= later->written_at) return true;
+    for (uint32_t author = 0; author < FB_SIM_MODEL_NODES; author++) {
+        uint32_t seen = c->applied_at[author];
+        if (seen == 0) continue;
+        /* One author's changes were written in the order of their indices. */
+        uint32_t at = model->nodes[node].newest[c->record][author];
+        for (; at != 0 && model->changes[at].written_at >= seen; at = model->changes[at].before) {
+            if (at != index && (model->changes[at].applied & bit(node)) != 0) return true;
+        }
     }
     return false;
+}
+
+static void newest_raise(fb_sim_model *model, uint32_t node, uint32_t index)
+{
+    const fb_sim_model_change *c = &model->changes[index];
+    uint32_t *newest = &model->nodes[node].newest[c->record][c->author];
+    if (index > *newest) *newest = index;
+}
+
+/* After the change was taken away here. */
+static void newest_lower(fb_sim_model *model, uint32_t node, uint32_t index)
+{
+    const fb_sim_model_change *c = &model->changes[index];
+    uint32_t *newest = &model->nodes[node].newest[c->record][c->author];
+    while (*newest != 0 && (model->changes[*newest].applied & bit(node)) == 0) {
+        *newest = model->changes[*newest].before;
+    }
 }
 
 static void apply(const fb_sim_world *world, fb_sim_model *model, uint32_t node, uint32_t index)
@@ -133,6 +153,7 @@ static void apply(const fb_sim_world *world, fb_sim_model *model, uint32_t node,
     c->applied |= bit(node);
     /* The first time: what comes back after a lost store was known when the node wrote. */
     if (c->applied_at[node] == 0) c->applied_at[node] = (uint32_t)world->steps;
+    newest_raise(model, node, index);
     for (uint32_t e = c->targets; e != 0; e = model->edges[e].next_of_replacer) {
         live_remove(model, node, model->edges[e].target, model->edges[e].field);
     }
@@ -154,6 +175,7 @@ static void undo(fb_sim_model *model, uint32_t node, uint32_t index)
         }
     }
     c->applied &= (uint16_t)~bit(node);
+    newest_lower(model, node, index);
     for (uint32_t e = c->targets; e != 0; e = model->edges[e].next_of_replacer) {
         const fb_sim_edge *edge = &model->edges[e];
         live_remove(model, node, edge->target, edge->field);
@@ -318,6 +340,7 @@ void fb_sim_model_restored(fb_sim_world *world, fb_sim_model *model, uint32_t no
     if (model->blind) return;
     fb_sim_model_node *n = &model->nodes[node];
     memset(n->live, 0, sizeof n->live);
+    memset(n->newest, 0, sizeof n->newest);
     for (uint32_t i = 1; i < model->change_count; i++) {
         fb_sim_model_change *c = &model->changes[i];
         bool has = !empty && (c->backup & bit(node)) != 0;
@@ -326,6 +349,7 @@ void fb_sim_model_restored(fb_sim_world *world, fb_sim_model *model, uint32_t no
         if (has) {
             c->applied |= bit(node);
             c->stored |= bit(node);
+            newest_raise(model, node, i);
         }
         if (c->author == node && !has) c->forked = true;
         /* The only disk that had it is gone: nobody could keep that promise. */
@@ -343,10 +367,12 @@ void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
     if (model->blind) return;
     uint32_t kept = 1;
     memset(model->buckets, 0, BUCKETS * sizeof *model->buckets);
-    memset(model->records, 0, sizeof model->records);
+    memset(model->written, 0, sizeof model->written);
     uint32_t nodes = world->config.nodes;
-    for (uint32_t n = 0; n < nodes; n++)
+    for (uint32_t n = 0; n < nodes; n++) {
         memset(model->nodes[n].live, 0, sizeof model->nodes[n].live);
+        memset(model->nodes[n].newest, 0, sizeof model->nodes[n].newest);
+    }
     /* Live ones first: is_live needs the edges and bits as they are. */
     for (uint32_t i = 1; i < model->change_count; i++) {
         fb_sim_model_change *c = &model->changes[i];
@@ -373,6 +399,7 @@ void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
     model->edge_count = 1;
     for (uint32_t i = 1; i < kept; i++) {
         for (uint32_t n = 0; n < nodes; n++) {
+            if ((model->changes[i].applied & bit(n)) != 0) newest_raise(model, n, i);
             for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
                 if (fb_sim_model_is_live(model, n, i, f)) live_add(model, n, i, f);
             }

@@ -37,7 +37,7 @@ typedef struct fb_sim_model_change {
     uint32_t targets;   /* edges from here */
     uint32_t replacers; /* edges to here */
     uint32_t next;      /* in its bucket */
-    uint32_t next_of_record;
+    uint32_t before;    /* change of the same author to the same record */
     uint16_t applied; /* nodes that executed it */
     uint16_t stored;  /* nodes whose disk has it */
     uint16_t backup;  /* nodes whose backup has it */
@@ -69,6 +69,8 @@ typedef struct fb_sim_model_node {
     uint32_t first;
     uint32_t count;
     uint32_t last[FB_SIM_RECORDS][FB_SIM_FIELDS]; /* its own last change of a field, + 1 */
+    /* The newest change of each author that is applied here. */
+    uint32_t newest[FB_SIM_RECORDS][FB_SIM_MODEL_NODES];
 } fb_sim_model_node;
 
 typedef struct fb_sim_model {
@@ -79,7 +81,7 @@ typedef struct fb_sim_model {
     fb_sim_edge *edges;
     uint32_t edge_count;
     uint32_t *buckets;
-    uint32_t records[FB_SIM_RECORDS]; /* the newest change of each */
+    uint32_t written[FB_SIM_RECORDS][FB_SIM_MODEL_NODES]; /* the newest change of each author */
 } fb_sim_model;
 
 void fb_sim_model_layout(fb_sim_world *world, fb_sim_model *model, fb_arena *arena);

@@ -158,9 +158,10 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
         .profile = profile,
         .records = args->record_count,
         /* Messages: one at a time, so rarely that nothing coalesces; heartbeats are a part of it.
-         */
-        .interval_ns = records ? 8 * MILLION : 1000 * MILLION,
-        .per_turn = records ? 2 : 1,
+         * Records: so often that answers carry more than one batch and a seventh of the steps apply
+         * a change. */
+        .interval_ns = records ? MILLION * 5 / 4 : 1000 * MILLION,
+        .per_turn = 1,
         .turns = calloc(config.nodes, sizeof *bench.turns),
         .left = UINT64_MAX,
     };

@@ -36,7 +36,8 @@ void fb_sim_keys_init(fb_sim_keys *keys, fb_arena *arena, fb_sim_blobs *blobs, u
     FB_ASSERT(columns <= UINT16_MAX);
     *keys = (fb_sim_keys){.blobs = blobs, .columns = columns, .rows_max = rows_max};
     uint32_t buckets = 16;
-    while (buckets < rows_max / 2) buckets *= 2;
+    /* Few tables are ever full, and one that is small stays in the cache. */
+    while (buckets < rows_max / 8) buckets *= 2;
     keys->bucket_mask = buckets - 1;
     keys->buckets = fb_arena_take(arena, buckets, sizeof *keys->buckets);
     /* Leaves are split in halves and merged when two fit in three quarters of one, so that half a

@@ -295,6 +295,22 @@ static void judged_of(const fb_node *node, const fb_batch *batch, const fb_fetch
     memcpy(j->hash, fetch->hash, sizeof j->hash);
 }
 
+/* A value is hashed once, for its leaf; the merge finds that with the fetch. work_out: they are
+ * hashed here, else they were when the batch was judged. */
+static void lend_hashes(fb_fetch *fetch, fb_change *changes, uint32_t count, bool work_out)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        fb_change *change = &changes[i];
+        if (change->form != FB_CHANGE_WHOLE || change->value_count > FB_FETCH_VALUES - used) return;
+        if (change->value_count == 0) continue;
+        uint8_t *hashes = fetch->value_hashes + (size_t)used * 32;
+        if (work_out) fb_change_value_hashes(change, hashes);
+        change->hashes = hashes;
+        used += change->value_count;
+    }
+}
+
 /* The operation */
 
 static size_t frame_room(const fb_node *node, const judged *j, size_t batch_len, size_t *entries)
@@ -398,6 +414,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     /* Nothing is folded yet, so a hole is what a relay withheld. */
     if (*status == FB_OK && batch.holes) *status = FB_ERR_UNSUPPORTED;
     if (*status == FB_OK || *status == FB_ERR_BATCH_FORK) {
+        lend_hashes(fetch, node->database->changes, batch.count, true);
         fb_status verified = fb_batch_verify(&batch, j.changes, j.signer, node->options.provider);
         if (verified != FB_OK) *status = verified;
     }
@@ -585,6 +602,7 @@ static void apply_run(fb_node *node, fb_op *op)
     /* It was read before: the same bytes lie in the fetch. */
     fb_status status = fb_batch_decode(bytes, &batch, node->database->changes);
     FB_ASSERT(status == FB_OK);
+    lend_hashes(fetch, node->database->changes, batch.count, false);
     judged_of(node, &batch, fetch, &j);
     j.op = op;
     j.c = c;

@@ -110,6 +110,7 @@ fb_status fb_change_decode(fb_span bytes, fb_change *out)
     if (values != FB_OK) return values;
     if (!fb_reader_done(&r)) return FB_ERR_BATCH_MALFORMED;
     c.values = fb_span_of(bytes.p + values_at, r.at - values_at);
+    c.value_count = set;
     if (status != FB_OK) return status;
     if (author_kind != FB_AUTHOR_OPERATOR && author_kind != FB_AUTHOR_APPLICATION) {
         return FB_ERR_UNSUPPORTED;
@@ -126,7 +127,7 @@ fb_status fb_change_decode(fb_span bytes, fb_change *out)
 fb_change_walk fb_change_walk_of(const fb_change *change)
 {
     return (fb_change_walk){fb_reader_of(change->fields), fb_reader_of(change->values),
-                            change->field_count};
+                            change->field_count, change->hashes};
 }
 
 bool fb_change_next(fb_change_walk *walk, fb_change_field *out)
@@ -147,6 +148,10 @@ bool fb_change_next(fb_change_walk *walk, fb_change_field *out)
     } else {
         out->gone = true;
         out->hash = fb_read_bytes(&walk->values, 32).p;
+    }
+    if (walk->hashes != NULL) {
+        out->hash = walk->hashes;
+        walk->hashes += 32;
     }
     return true;
 }
@@ -179,10 +184,21 @@ void fb_value_hash(fb_span salt, fb_span value, uint8_t out[32])
 
 void fb_change_field_hash(const fb_change_field *field, uint8_t out[32])
 {
-    if (field->gone) {
+    if (field->hash != NULL) {
         memcpy(out, field->hash, 32);
     } else {
         fb_value_hash(field->salt, field->value, out);
+    }
+}
+
+void fb_change_value_hashes(const fb_change *change, uint8_t *out)
+{
+    fb_change_walk walk = fb_change_walk_of(change);
+    fb_change_field field;
+    while (fb_change_next(&walk, &field)) {
+        if (field.op != FB_FIELD_SET) continue;
+        fb_change_field_hash(&field, out);
+        out += 32;
     }
 }
 
@@ -192,21 +208,18 @@ void fb_change_leaf(const fb_change *change, fb_dot dot, uint8_t out[32])
         memcpy(out, change->leaf.b, 32);
         return;
     }
-    uint8_t hashes[FB_RECORD_FIELDS_MAX * 32];
-    size_t len = 0;
-    fb_change_walk walk = fb_change_walk_of(change);
-    fb_change_field field;
-    while (fb_change_next(&walk, &field)) {
-        if (field.op != FB_FIELD_SET) continue;
-        fb_change_field_hash(&field, hashes + len);
-        len += 32;
+    uint8_t worked_out[FB_RECORD_FIELDS_MAX * 32];
+    const uint8_t *hashes = change->hashes;
+    if (hashes == NULL) {
+        fb_change_value_hashes(change, worked_out);
+        hashes = worked_out;
     }
     uint8_t dot_bytes[FB_DOT_BYTES];
     fb_writer w = fb_writer_of(dot_bytes, sizeof dot_bytes);
     fb_write_dot(&w, dot);
     const fb_span parts[] = {fb_span_of(leaf_label, sizeof leaf_label),
                              fb_span_of(dot_bytes, sizeof dot_bytes), change->head,
-                             fb_span_of(hashes, len)};
+                             fb_span_of(hashes, (size_t)change->value_count * 32)};
     fb_blake3(parts, 4, out, 32);
 }
 

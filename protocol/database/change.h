@@ -63,6 +63,9 @@ typedef struct fb_change {
     uint8_t author[16];
     fb_dots replaced;
     uint32_t field_count;
+    uint32_t value_count; /* fields that it sets */
+    /* The hashes of these in order, 32 bytes each, where somebody worked them out; else NULL. */
+    const uint8_t *hashes;
     bool holes;     /* a value is gone */
     fb_span head;   /* its bytes, hashed into the leaf */
     fb_span fields; /* within head */
@@ -76,7 +79,7 @@ typedef struct fb_change_field {
     bool gone;           /* set, but the value is not here */
     fb_span salt;        /* of a value that is here */
     fb_span value;       /* empty unless set */
-    const uint8_t *hash; /* of a value that is gone: 32 bytes */
+    const uint8_t *hash; /* of a value that is gone or was hashed before: 32 bytes; else NULL */
 } fb_change_field;
 
 /* Walks the fields of a change that fb_change_decode accepted. */
@@ -84,6 +87,7 @@ typedef struct fb_change_walk {
     fb_reader fields;
     fb_reader values;
     uint32_t left;
+    const uint8_t *hashes;
 } fb_change_walk;
 
 /* Reads one change from bytes that hold exactly it.
@@ -102,6 +106,8 @@ uint32_t fb_change_lives(const fb_change *change, uint32_t most);
 void fb_value_hash(fb_span salt, fb_span value, uint8_t out[32]);
 /* The same for a field that is set, whether its value is here or gone. */
 void fb_change_field_hash(const fb_change_field *field, uint8_t out[32]);
+/* The hashes of all values that the change sets into out, 32 bytes each. */
+void fb_change_value_hashes(const fb_change *change, uint8_t *out);
 
 /* The leaf of a change, also of one whose values or whole content is gone. */
 void fb_change_leaf(const fb_change *change, fb_dot dot, uint8_t out[32]);

@@ -19,6 +19,7 @@ typedef struct merging {
     fb_writer state;
     fb_writer values;
     uint32_t apart;
+    uint32_t kept; /* siblings and dots of existence */
     bool conflict;
 } merging;
 
@@ -86,6 +87,7 @@ static void write_existence(merging *m, const fb_record *record, const act *a)
         fb_write_bytes(&m->state, entry, FB_EXISTENCE_BYTES);
         count++;
     }
+    m->kept += count;
     if (count > UINT16_MAX) m->state.failed = true;
     if (!m->state.failed) fb_store_be(m->state.p + count_at, count, 2);
 }
@@ -149,6 +151,7 @@ static bool write_field(merging *m, const fb_record_field *old, const fb_change_
         }
         count++;
     }
+    m->kept += count;
     if (count > UINT16_MAX) m->state.failed = true;
     if (added && count > 1) m->conflict = true;
     size_t pending_at = m->state.at;
@@ -225,5 +228,6 @@ fb_status fb_record_merge(const fb_record *record, const fb_change *change, fb_d
     if (m.values.at != 0) memcpy(out + frame + state.len, scratch, m.values.at);
     merged->stored = fb_span_of(out, frame + state.len + m.values.at);
     merged->conflict = m.conflict;
+    merged->values = m.kept;
     return FB_OK;
 }

@@ -317,6 +317,9 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     FB_TRY(fb_change_build(&w, &record, &write));
     fb_change change;
     FB_TRY(fb_change_decode(fb_writer_span(&w), &change));
+    uint8_t hashes[FB_RECORD_FIELDS_MAX * 32];
+    fb_change_value_hashes(&change, hashes);
+    if (change.value_count != 0) change.hashes = hashes;
     FB_TRY(fb_stage_change(node, reads, place, &change, write.dot, always, NULL, out, NULL));
     fb_change_leaf(&change, write.dot, out->leaf);
     out->lives = fb_change_lives(&change, FB_BATCH_LIVES_MAX);

@@ -105,7 +105,8 @@ typedef struct fb_merge_ops {
 typedef struct fb_merged {
     fb_span stored; /* within out */
     uint8_t fingerprint[16];
-    bool conflict; /* a field of the change has another living sibling beside its own */
+    bool conflict;   /* a field of the change has another living sibling beside its own */
+    uint32_t values; /* siblings and dots of existence that are left; 0: nothing to show, ever */
 } fb_merged;
 
 /* Merges a whole change with all its values into a record. `out` and `scratch` have room for

@@ -78,18 +78,30 @@ void fb_stage_delete(fb_node *node, fb_span key)
     stage_entry(node, FB_WRITE_DELETE, key, (fb_span){NULL, 0});
 }
 
+static const uint8_t *item_key(fb_node *node, fb_id record)
+{
+    /* The end of a UUIDv7 is random. */
+    fb_item_key *kept = &node->database->item_keys[record.b[15] % FB_ITEM_KEYS];
+    if (!kept->known || !fb_id_equal(kept->record, record)) {
+        kept->known = true;
+        kept->record = record;
+        fb_tree_key(record, kept->key);
+    }
+    return kept->key;
+}
+
 bool fb_stage_read(fb_node *node, fb_op *op, uint32_t area, fb_id record, uint32_t *next_item,
                    fb_reads *reads)
 {
     const fb_area *a = fb_area_get(node, area);
-    uint8_t key[FB_TREE_KEY_BYTES], item[16];
+    uint8_t key[FB_TREE_KEY_BYTES];
     reads->record = *next_item;
     reads->levels = a->root_info.levels;
     if (!fb_op_read_key(op, fb_key_record(key, a->local, record),
                         (uint32_t)node->database->record_max)) {
         return false;
     }
-    fb_tree_key(record, item);
+    const uint8_t *item = item_key(node, record);
     /* DESIGN 9: every node of the path in one round; the root is in memory. */
     for (uint32_t depth = 1; depth <= reads->levels; depth++) {
         if (!fb_op_read_key(op, fb_key_tree(key, a->local, depth, item), FB_TREE_NODE_BYTES_MAX)) {
@@ -198,8 +210,7 @@ static void tree_put(void *user, uint32_t depth, const uint8_t key[16], const fb
 static fb_status set_fingerprint(fb_node *node, const fb_reads *reads, fb_staged_area *staged,
                                  fb_id record, const uint8_t fingerprint[16])
 {
-    uint8_t key[16];
-    fb_tree_key(record, key);
+    const uint8_t *key = item_key(node, record);
     tree_user user = {node, reads, staged, fb_area_get(node, staged->area)->local};
     const fb_tree_ops ops = {&user, tree_get, tree_put};
     bool grown;
@@ -292,10 +303,12 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
     uint8_t key[FB_RECORD_KEY_BYTES];
     fb_stage_put(node, fb_key_record(key, local, change->record), merged.stored);
     if (stage->overflow) return FB_ERR_LIMIT;
-    FB_TRY(fb_record_decode(merged.stored, &record));
-    int64_t stamp;
-    out->deleted = record.existence_count == 0 && !fb_record_visible(&record, INT64_MAX, &stamp);
-    out->conflict = merged.conflict && own_conflict(node, &record, change);
+    out->deleted = merged.values == 0;
+    out->conflict = false;
+    if (merged.conflict) {
+        FB_TRY(fb_record_decode(merged.stored, &record));
+        out->conflict = own_conflict(node, &record, change);
+    }
     out->area = staged_area;
     out->record = change->record;
     out->stamp = change->stamp;

@@ -144,6 +144,9 @@ typedef struct fb_wanted {
 } fb_wanted;
 
 /* A call of our own. */
+/* Values whose hashes are kept from the judging of a batch to its merge. */
+#define FB_FETCH_VALUES 16u
+
 typedef struct fb_fetch {
     bool used;
     bool ended;  /* the call is gone; an operation may still run */
@@ -169,7 +172,8 @@ typedef struct fb_fetch {
     fb_id signer;
     uint64_t incarnation, number;
     uint8_t hash[32];
-    fb_dot waits_for; /* FB_ERR_BATCH_EARLY */
+    uint8_t value_hashes[FB_FETCH_VALUES * 32]; /* of the first values in it */
+    fb_dot waits_for;                          /* FB_ERR_BATCH_EARLY */
 } fb_fetch;
 
 typedef struct fb_range {
@@ -281,6 +285,15 @@ typedef struct fb_stage {
     bool overflow;
 } fb_stage;
 
+/* A record's key in the tree is asked for when its path is read and again when it is written. */
+#define FB_ITEM_KEYS 32u
+
+typedef struct fb_item_key {
+    bool known;
+    fb_id record;
+    uint8_t key[16];
+} fb_item_key;
+
 struct fb_database {
     fb_area *areas;
     uint32_t area_free;
@@ -319,8 +332,9 @@ struct fb_database {
     uint8_t *frame; /* of the control channel, and answers of calls */
 
     fb_stage stage;
-    fb_change *changes; /* FB_BATCH_CHANGES_MAX, of the batch being looked at */
-    size_t record_max;  /* bytes of one stored record */
+    fb_change *changes;                  /* FB_BATCH_CHANGES_MAX, of the batch being looked at */
+    fb_item_key item_keys[FB_ITEM_KEYS]; /* of records that were looked at last */
+    size_t record_max;                   /* bytes of one stored record */
     size_t record_write_max;
     size_t batch_max;   /* bytes of a batch that is sealed here */
     size_t cost_max;    /* what applying it may put */

@@ -38,9 +38,9 @@ typedef struct fb_sim_model_change {
     uint32_t replacers; /* edges to here */
     uint32_t next;      /* in its bucket */
     uint32_t before;    /* change of the same author to the same record */
-    uint16_t applied; /* nodes that executed it */
-    uint16_t stored;  /* nodes whose disk has it */
-    uint16_t backup;  /* nodes whose backup has it */
+    uint16_t applied;   /* nodes that executed it */
+    uint16_t stored;    /* nodes whose disk has it */
+    uint16_t backup;    /* nodes whose backup has it */
     uint8_t author;
     uint8_t record;
     uint8_t touches; /* fields */

@@ -173,7 +173,7 @@ typedef struct fb_fetch {
     uint64_t incarnation, number;
     uint8_t hash[32];
     uint8_t value_hashes[FB_FETCH_VALUES * 32]; /* of the first values in it */
-    fb_dot waits_for;                          /* FB_ERR_BATCH_EARLY */
+    fb_dot waits_for;                           /* FB_ERR_BATCH_EARLY */
 } fb_fetch;
 
 typedef struct fb_range {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds a message (the draft 5; profile 2 to 4): payload, id, timestamp, signature, and the one
  * canonical encoding, into a place of the pool. */
+#include "protocol/base/mutant.h"
 #include "protocol/messaging/state.h"
 
 _Static_assert(FB_SIGNAL_BYTES_MAX >= 3 * 18 + 2 + 2 + FB_TOPIC_BYTES_MAX + 2 + 32 + 2 +
@@ -29,6 +30,7 @@ static fb_status build(fb_node *node, const fb_compose *what, fb_signal *signal)
     if (what->correlation != NULL) envelope.correlation = *what->correlation;
     FB_TRY(fb_new_uuid(node, &envelope.id));
     FB_TRY(fb_envelope_sign(&envelope, node->options.provider, node->options.identity_key));
+    envelope.timestamp += MUTANT(STAMPED_AFTER_SIGNING, 0u, 1u);
     fb_writer w = fb_writer_of(signal->bytes, sizeof signal->bytes);
     FB_TRY(fb_envelope_encode_protobuf(&envelope, &w));
     signal->len = (uint16_t)w.at;

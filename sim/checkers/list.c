@@ -80,5 +80,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_one_link,
     &fb_sim_check_tree_recomputed,
     &fb_sim_check_honest_fits,
+    &fb_sim_check_honest_well_formed,
     NULL,
 };

@@ -25,6 +25,7 @@ extern const fb_sim_check fb_sim_check_floor_covers;
 extern const fb_sim_check fb_sim_check_spaces_apart;
 extern const fb_sim_check fb_sim_check_senders_are_members;
 extern const fb_sim_check fb_sim_check_within_window;
+extern const fb_sim_check fb_sim_check_honest_well_formed;
 extern const fb_sim_check fb_sim_check_strangers_refused;
 extern const fb_sim_check fb_sim_check_sent_is_settled;
 extern const fb_sim_check fb_sim_check_resent_in_order;

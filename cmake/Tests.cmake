@@ -142,7 +142,8 @@ set(FB_CONFORMANCE ${CMAKE_SOURCE_DIR}/specs-conformance)
 add_test(NAME requirements_catalogue
   COMMAND Python3::Interpreter ${FB_CONFORMANCE}/check_catalogue.py)
 add_test(NAME requirements_selftest COMMAND Python3::Interpreter ${FB_CONFORMANCE}/selftest.py)
-set_tests_properties(requirements_catalogue requirements_selftest PROPERTIES
+add_test(NAME requirements_report COMMAND Python3::Interpreter ${FB_CONFORMANCE}/report.py)
+set_tests_properties(requirements_catalogue requirements_selftest requirements_report PROPERTIES
   LABELS "unit;conformance" TIMEOUT 120)
 
 # The install tree is used by a project that sees nothing else.

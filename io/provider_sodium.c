@@ -92,6 +92,7 @@ static fb_status do_sign(void *user, fb_key_handle key, const fb_span *parts, si
     return FB_OK;
 }
 
+/* FM-5.1-11, MP-1-7 */
 static bool do_verify(void *user, const fb_b32 *public_key, const fb_span *parts, size_t count,
                       const fb_b64 *signature)
 {
@@ -133,6 +134,7 @@ static fb_status do_dh(void *user, fb_key_handle key, const fb_b32 *peer, fb_b32
 {
     const key_slot *slot = slot_of(user, key, KEY_DH);
     if (slot == NULL) return FB_ERR_KEY;
+    /* MP-7-9 */
     /* Fails for points that give an all-zero output (profile 7). */
     if (crypto_scalarmult(out->b, slot->secret, peer->b) != 0) return FB_ERR_KEY;
     return FB_OK;
@@ -316,6 +318,7 @@ static bool strict_rule_holds(void)
            !verifies(case2[0], case2[1], case2[2]);
 }
 
+/* MP-1-7 */
 fb_status fb_sodium_self_test(void)
 {
     /* RFC 8032 7.1, test 1: a key pair and a deterministic signature of the empty message. */

@@ -40,7 +40,7 @@ def load(folder=HERE / "requirements"):
                                   head["keywords"], data.get("requirement", [])))
     if not documents:
         raise ValueError(f"no catalogue in {folder}")
-    return documents
+    return sorted(documents, key=lambda document: ("FM", "MP", "FI").index(document.prefix))
 
 
 def requirements(documents):

@@ -187,7 +187,7 @@ def summary(documents):
 
 def state_text(one):
     if one["status"] == "later":
-        return f"later: {one['part']}"
+        return one["part"] if one["part"].startswith("unplanned") else f"later: {one['part']}"
     return STATE[one["status"]]
 
 
@@ -223,7 +223,7 @@ def matrix(project):
            f"{len(shown)} are shown by checks or tests,",
            f"{len(online)} by a check that looks on while nodes run.",
            ""]
-    for document in sorted(project.documents, key=lambda d: ("FM", "MP", "FI").index(d.prefix)):
+    for document in project.documents:
         out += [f"## {document.name}", "", f"`{document.file}`, SHA-256 `{document.sha256}`.", "",
                 "| id | keyword | place | asks for | state | shown by |", "|---|---|---|---|---|---|"]
         for one in document.requirements:
@@ -260,7 +260,8 @@ th,td{{text-align:left;vertical-align:top;padding:.3rem .5rem;border-bottom:1px 
 th{{position:sticky;top:0;background:Canvas}}
 code{{font-size:.85em}}
 td:first-child{{white-space:nowrap}}
-td code{{display:block}}
+td code{{display:block;overflow-wrap:anywhere;min-width:9rem}}
+td:nth-child(4){{min-width:15rem}}
 .later,.elsewhere,.refused{{opacity:.7}}
 .bad{{color:#c22}}
 input,select{{font:inherit;padding:.2rem}}

@@ -105,6 +105,7 @@
 
 _Static_assert(FB_PAYLOAD_BYTES_MAX + 1024 == FB_ENVELOPE_BYTES_MAX,
                "an envelope is its payload and at most 1,024 bytes around it");
+/* MP-3-9 */
 _Static_assert(FB_ENVELOPE_JSON_BYTES_MAX >= 6 * FB_PAYLOAD_BYTES_MAX + 2048,
                "every payload fits as JSON with each byte as a six-character escape");
 _Static_assert(FB_ENVELOPE_BYTES_MAX + 64 <= FB_FRAME_BYTES_MAX, "an envelope fits a frame");

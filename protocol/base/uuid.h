@@ -25,6 +25,7 @@
 #define FB_UUID_MS_MAX ((UINT64_C(1) << 48) - 1)
 
 /* Version 7 and variant 10 (profile 4). */
+/* FM-3.1-2, FI-2-1, MP-1-3 */
 static inline bool fb_uuid_is_v7(fb_id id)
 {
     return (id.b[6] & 0xf0) == 0x70 && (id.b[8] & 0xc0) == 0x80;

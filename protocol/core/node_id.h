@@ -5,6 +5,7 @@
 
 #include "protocol/identity/identity.h"
 
+/* MP-1-1 */
 static inline fb_id fb_node_id(const fb_provider *provider, fb_b32 public_key)
 {
     return fb_node_id_of(provider, &public_key);

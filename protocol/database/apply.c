@@ -230,6 +230,7 @@ static fb_dot dot_of(const judged *j, uint32_t at)
 
 static fb_status judge_author(fb_node *node, const judged *j)
 {
+    /* MP-6-14 */
     if (!j->own_area) return fb_space_check_author(node, j->space, j->batch->author);
     for (uint32_t i = 0; i < j->batch->count; i++) {
         fb_field_write fields[FB_RECORD_FIELDS_MAX];

@@ -402,6 +402,7 @@ static void clear(fb_node *node, uint32_t link)
     *lv = (fb_link_vectors){.offer = offer, .ask = ask};
 }
 
+/* FM-8.3-3, MP-6-9 */
 static void up(fb_node *node, uint32_t link)
 {
     clear(node, link);

@@ -17,6 +17,7 @@
 #define POINTS_EMPTY  1u
 
 /* Profile 5 step 9: the entry is durable together with the message that named it. */
+/* FM-4.1-2, FM-4.1-9 */
 void fb_database_changed(fb_node *node, uint32_t link, uint32_t member, fb_id id,
                          uint64_t incarnation, uint64_t batch)
 {
@@ -323,6 +324,7 @@ static void finish(fb_node *node, uint32_t slot)
         at = wanted->next;
         if (wanted->fetch == slot + 1) judge_claim(node, fetch, place);
     }
+    /* FM-8.3-4, FM-12.5-1, MP-6-10 */
     if (fetch->status == FB_ERR_CALL_FOLDED) {
         /* Profile 6: absent for so long that a full copy is needed. */
         const fb_link_info *info = fb_link_at(node, fetch->link);

@@ -137,6 +137,7 @@ static fb_status ask_values(fb_node *node, fb_op *op, const get_context *c, cons
     return FB_OK;
 }
 
+/* FM-4.1-10 */
 static fb_status write_page(fb_node *node, fb_op *op, const get_context *c, const page *p)
 {
     /* The stage is idle while a reader runs. */

@@ -191,6 +191,7 @@ static uint32_t write_fields(merging *m, const fb_record *record)
     return count;
 }
 
+/* FI-2-8 */
 fb_status fb_record_merge(const fb_record *record, const fb_change *change, fb_dot dot,
                           const fb_merge_ops *ops, uint8_t *out, uint8_t *scratch, size_t out_cap,
                           fb_merged *merged)

@@ -16,6 +16,7 @@ void fb_onward_applied(fb_node *node, uint32_t index, bool conflict)
         fb_timer_set(node, &area->onward,
                      fb_add_sat_u64(node->mono_ns, fb_add_sat_u64(pause, jitter)));
     }
+    /* FM-5.2-4, MP-6-18 */
     if (conflict && !fb_timer_is_set(&area->conflict)) {
         fb_message_conflict_all(node, area->space, area->id, area->applied_w);
         fb_timer_set(node, &area->conflict, fb_add_sat_u64(node->mono_ns, pause));

@@ -7,6 +7,7 @@ void fb_refuse(fb_node *node, fb_request request, fb_status status)
     fb_reply(node, request.index, status, (fb_span){NULL, 0});
 }
 
+/* FM-10-1, FM-10-2, FM-11-5, MP-6-13 */
 fb_status fb_space_read(fb_node *node, fb_reader *r, uint64_t principal, uint32_t *space)
 {
     fb_id id = fb_read_id(r);

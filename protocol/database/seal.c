@@ -179,6 +179,7 @@ static void seal_batch(fb_node *node, fb_builder *builder)
     if (before != FB_NONE) fb_vector_close(node, before);
     observe_batch(node, area, own);
     /* DESIGN 3.2: on completion `changed` goes to every connected member that may hold the area. */
+    /* FM-3.6-2, FM-4.1-7 */
     fb_message_changed_all(node, area->space, FB_NONE, area->id, node->incarnation, own->batch,
                            fb_w_building(node));
     builder->used = false;

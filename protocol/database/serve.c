@@ -297,6 +297,7 @@ void fb_serve_layout(fb_node *node, fb_arena *arena)
     if (count > FB_SERVES_MAX) count = FB_SERVES_MAX;
     if (count == 0) count = 1;
     fb_serve *serves = fb_arena_take(arena, count, sizeof *serves);
+    /* FM-5.2-7, FI-2-13 */
     fb_method_register(node, FB_METHOD_FETCH, &fetch_method);
     if (db == NULL) return;
     db->serves = serves;

@@ -222,6 +222,7 @@ static fb_status set_fingerprint(fb_node *node, const fb_reads *reads, fb_staged
 }
 
 /* A value of this node's own stands beside another one in a field of the change. */
+/* MP-6-18 */
 static bool own_conflict(const fb_node *node, const fb_record *record, const fb_change *change)
 {
     fb_record_walk walk = fb_record_walk_of(record);

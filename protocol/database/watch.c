@@ -41,6 +41,7 @@ static void touch(fb_node *node, uint32_t watch)
 }
 
 /* One entry of the changelog; false for what no application is told of. */
+/* FM-4.1-5 */
 static bool write_item(const fb_node *node, const fb_watch *watch, fb_read_entry entry,
                        fb_writer *w, uint64_t *sequence)
 {

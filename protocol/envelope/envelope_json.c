@@ -13,6 +13,7 @@
         .name = {(const uint8_t *)text, sizeof text - 1 }                                          \
     }
 
+/* FM-12.1-1, MP-3-1 */
 static const fb_json_watch members[FB_ENVELOPE_FIELDS] = {
     NAME("id"),
     NAME("information_space_id"),
@@ -50,6 +51,7 @@ static bool short_string(const json_decoding *j, fb_envelope_field field, uint8_
 }
 
 /* The form, beyond the grammar: members that must be there, and JSON types (profile 4). */
+/* FM-5.1-1, FM-5.1-10, FM-9-1, MP-4-2 */
 static void check_members(json_decoding *j, bool draft)
 {
     for (unsigned i = FB_ENVELOPE_ID; i <= FB_ENVELOPE_SIGNATURE; i++) {
@@ -70,6 +72,7 @@ static void check_members(json_decoding *j, bool draft)
     }
 }
 
+/* FM-11-9, MP-3-2 */
 static void read_signature(json_decoding *j)
 {
     uint8_t room[SHORT_MAX];
@@ -94,6 +97,7 @@ static void read_uuid(json_decoding *j, fb_envelope_field field)
     fb_field_uuid(&j->d, field, good ? &id : NULL);
 }
 
+/* MP-1-2 */
 static bool read_node_id(const json_decoding *j, fb_envelope_field field, fb_id *id)
 {
     uint8_t room[SHORT_MAX];
@@ -170,11 +174,13 @@ static void read_timestamp(json_decoding *j)
 static fb_status decode(fb_span text, bool draft, fb_envelope_scratch *scratch, fb_envelope *out,
                         fb_envelope_fault *fault)
 {
+    /* MP-3-3, MP-4-1, MP-4-3 */
     static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, true, true};
     json_decoding j;
     j.d = (fb_decoding){out, {FB_OK, FB_ENVELOPE_NONE, "", 0}};
     j.scratch = scratch;
     *out = (fb_envelope){0};
+    /* MP-3-8 */
     if (text.len > FB_ENVELOPE_JSON_BYTES_MAX) {
         fb_decoding_refuse(&j.d, FB_ERR_TOO_LARGE, FB_ENVELOPE_NONE, "longer than 327,680 bytes");
         return fb_decoding_end(&j.d, fault);

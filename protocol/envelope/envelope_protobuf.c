@@ -7,6 +7,7 @@
 #define TAG_VARINT(field) ((field) << 3)
 #define TAG_BYTES(field)  ((field) << 3 | 2)
 
+/* MP-3-4 */
 static const uint8_t tags[FB_ENVELOPE_FIELDS + 1] = {
     0,
     TAG_BYTES(FB_ENVELOPE_ID),
@@ -35,6 +36,7 @@ typedef struct raw_fields {
 } raw_fields;
 
 /* An unsigned varint of up to 64 bits in its shortest form; NULL with *why set if it is not. */
+/* MP-3-5 */
 static const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, uint64_t *out,
                                   const char **why)
 {
@@ -60,6 +62,7 @@ static const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, uint64_t
 }
 
 /* The structure of the whole message. Returns the sentence of the fault, or NULL. */
+/* MP-3-5, MP-3-7 */
 static const char *read_fields(fb_span in, raw_fields *raw, unsigned *field, size_t *at)
 {
     const uint8_t *p = in.p, *end = in.p + in.len;
@@ -92,6 +95,7 @@ static const char *read_fields(fb_span in, raw_fields *raw, unsigned *field, siz
     return NULL;
 }
 
+/* FM-5.1-1, FM-9-1, FM-11-9, MP-4-2 */
 static void check_missing(fb_decoding *d, const raw_fields *raw, bool draft)
 {
     for (unsigned i = FB_ENVELOPE_ID; i <= FB_ENVELOPE_SIGNATURE; i++) {
@@ -114,6 +118,7 @@ static const fb_id *id_of(fb_span bytes, fb_id *room)
     return room;
 }
 
+/* MP-3-6, MP-4-1 */
 static void read_values(fb_decoding *d, const raw_fields *raw)
 {
     fb_id room;
@@ -147,6 +152,7 @@ static fb_status decode(fb_span in, bool draft, fb_envelope *out, fb_envelope_fa
 {
     fb_decoding d = {out, {FB_OK, FB_ENVELOPE_NONE, "", 0}};
     *out = (fb_envelope){0};
+    /* MP-3-8 */
     if (in.len > FB_ENVELOPE_BYTES_MAX) {
         fb_decoding_refuse(&d, FB_ERR_TOO_LARGE, FB_ENVELOPE_NONE, "longer than 50,176 bytes");
         return fb_decoding_end(&d, fault);

@@ -38,6 +38,7 @@ const char *fb_envelope_field_name(fb_envelope_field field)
     return (unsigned)field <= FB_ENVELOPE_FIELDS ? field_names[field] : "";
 }
 
+/* FM-5.2-1 */
 const char *fb_message_type_name(fb_message_type type)
 {
     return (unsigned)type <= FB_TYPE_CONFLICT ? type_names[type] : "";
@@ -52,6 +53,7 @@ fb_message_type fb_message_type_of(fb_span name)
     return (fb_message_type)0;
 }
 
+/* FM-7.1-2, MP-6-20 */
 const char *fb_topic_name(fb_topic topic)
 {
     return (unsigned)topic <= FB_TOPIC_STATE ? topic_names[topic] : "";
@@ -65,6 +67,7 @@ fb_topic fb_topic_of(fb_span name)
     return FB_TOPIC_FOREIGN;
 }
 
+/* FM-7.1-1, MP-4-9 */
 bool fb_topic_is_well_formed(fb_span name)
 {
     const size_t prefix = sizeof TOPIC_PREFIX - 1;
@@ -79,6 +82,7 @@ bool fb_topic_is_well_formed(fb_span name)
     return true;
 }
 
+/* FM-3.1-2, FM-3.1-3, FM-5.1-2, FM-5.1-3, FM-5.1-10, MP-1-3, MP-4-5 */
 void fb_field_uuid(fb_decoding *d, fb_envelope_field field, const fb_id *id)
 {
     if (id == NULL || !fb_uuid_is_v7(*id)) {
@@ -94,6 +98,7 @@ void fb_field_uuid(fb_decoding *d, fb_envelope_field field, const fb_id *id)
     fb_decoding_read(d, field);
 }
 
+/* FM-5.1-4, MP-4-6 */
 void fb_field_source(fb_decoding *d, const fb_id *id)
 {
     if (id == NULL) {
@@ -104,6 +109,7 @@ void fb_field_source(fb_decoding *d, const fb_id *id)
     fb_decoding_read(d, FB_ENVELOPE_SOURCE);
 }
 
+/* FM-3.5-1, FM-5.1-5, MP-3-6, MP-4-7 */
 void fb_field_mode(fb_decoding *d, unsigned mode)
 {
     if (mode != FB_DELIVERY_UNICAST && mode != FB_DELIVERY_TOPIC) {
@@ -114,6 +120,7 @@ void fb_field_mode(fb_decoding *d, unsigned mode)
     fb_decoding_read(d, FB_ENVELOPE_MODE);
 }
 
+/* FM-5.1-6, MP-4-8 */
 void fb_field_target_node(fb_decoding *d, const fb_id *id)
 {
     if (id == NULL) {
@@ -124,6 +131,7 @@ void fb_field_target_node(fb_decoding *d, const fb_id *id)
     fb_decoding_read(d, FB_ENVELOPE_TARGET);
 }
 
+/* FM-5.1-6, MP-4-9 */
 void fb_field_target_topic(fb_decoding *d, fb_span name)
 {
     if (!fb_topic_is_well_formed(name)) {
@@ -135,6 +143,7 @@ void fb_field_target_topic(fb_decoding *d, fb_span name)
     fb_decoding_read(d, FB_ENVELOPE_TARGET);
 }
 
+/* FM-5.1-7, FM-5.2-5, MP-4-10 */
 void fb_field_type(fb_decoding *d, fb_span name)
 {
     fb_message_type type = fb_message_type_of(name);
@@ -147,6 +156,7 @@ void fb_field_type(fb_decoding *d, fb_span name)
     fb_decoding_read(d, FB_ENVELOPE_TYPE);
 }
 
+/* FM-5.1-8 */
 void fb_field_payload(fb_decoding *d, fb_span payload)
 {
     const char *detail;
@@ -159,6 +169,7 @@ void fb_field_payload(fb_decoding *d, fb_span payload)
     fb_decoding_read(d, FB_ENVELOPE_PAYLOAD);
 }
 
+/* FM-5.1-9, MP-4-21 */
 void fb_field_timestamp(fb_decoding *d, bool in_form, uint64_t timestamp)
 {
     if (!in_form || timestamp == 0 || timestamp > (uint64_t)FB_TIMESTAMP_MS_MAX) {

@@ -54,6 +54,7 @@ static bool read_integer(fb_span value, uint64_t *out)
     return true;
 }
 
+/* MP-4-20 */
 static void read_batch(const fb_json_watch *watch, fb_payload_facts *facts)
 {
     uint8_t room[16], bytes[8];
@@ -71,8 +72,10 @@ static void read_batch(const fb_json_watch *watch, fb_payload_facts *facts)
 fb_status fb_payload_check(fb_span payload, fb_message_type type, fb_payload_facts *facts,
                            const char **detail)
 {
+    /* MP-4-12, MP-4-13, MP-4-14, MP-4-15, MP-4-16 */
     static const fb_json_rules rules = {FB_PAYLOAD_DEPTH_MAX, FB_PAYLOAD_MEMBERS_MAX, true, false};
     *facts = (fb_payload_facts){0};
+    /* MP-4-11 */
     if (payload.len > FB_PAYLOAD_BYTES_MAX) return refuse(detail, "longer than 49,152 bytes");
 
     fb_json_watch watch[WATCHED] = {
@@ -81,9 +84,11 @@ fb_status fb_payload_check(fb_span payload, fb_message_type type, fb_payload_fac
         [INCARNATION] = {.name = {(const uint8_t *)"incarnation", 11}},
         [BATCH] = {.name = {(const uint8_t *)"batch", 5}},
     };
+    /* MP-4-4 */
     fb_json_fault fault = fb_json_scan(payload, &rules, watch, WATCHED, NULL);
     if (fault != FB_JSON_NONE) return refuse(detail, fb_json_fault_text(fault));
 
+    /* FM-5.3-2, MP-4-17 */
     bool has_object = watch[OBJECT].value.len != 0;
     if (has_object) {
         uint8_t room[FB_UUID_TEXT_LEN];
@@ -97,6 +102,7 @@ fb_status fb_payload_check(fb_span payload, fb_message_type type, fb_payload_fac
     if (watch[BATCH].value.len != 0) read_batch(watch, facts);
 
     switch (type) {
+    /* FM-5.2-2, MP-4-18 */
     case FB_TYPE_SYNC: {
         bool has_scope = watch[SCOPE].value.len != 0;
         if (has_object == has_scope) {
@@ -111,6 +117,7 @@ fb_status fb_payload_check(fb_span payload, fb_message_type type, fb_payload_fac
     }
     case FB_TYPE_CHANGED:
     case FB_TYPE_CONFLICT:
+        /* MP-4-19 */
         if (!has_object) return refuse(detail, "changed and conflict carry object_id");
         break;
     default:
@@ -135,6 +142,7 @@ static void put_decimal(fb_writer *w, uint64_t v)
     fb_write_bytes(w, digits + n, sizeof digits - n);
 }
 
+/* FM-5.3-1 */
 size_t fb_payload_object(fb_id object, uint64_t incarnation, uint64_t batch,
                          uint8_t out[FB_PAYLOAD_BUILT_MAX])
 {

@@ -3,6 +3,7 @@
 #include "protocol/base/assert.h"
 #include "protocol/envelope/envelope.h"
 
+/* FM-3.1-1, FM-5.1-11, FM-5.4-2, MP-1-8, MP-2-1, MP-2-2 */
 void fb_envelope_preimage(const fb_envelope *e, fb_preimage *out)
 {
     fb_writer w = fb_writer_of(out->head, sizeof out->head);

@@ -3,12 +3,14 @@
 
 #include "protocol/base/mutant.h"
 
+/* FM-6.2-2, FM-9-2, FM-9-3, FM-11-4, FM-11-10, MP-5-2 */
 fb_status fb_receive_space(const fb_envelope *e, fb_id space)
 {
     return MUTANT(SPACE_NOT_COMPARED, fb_id_equal(e->space, space), true) ? FB_OK
                                                                           : FB_ERR_WRONG_SPACE;
 }
 
+/* MP-5-3, MP-5-4 */
 fb_status fb_receive_origin(const fb_envelope *e, fb_id peer, fb_id self)
 {
     bool own = fb_id_equal(e->source, self);
@@ -17,6 +19,7 @@ fb_status fb_receive_origin(const fb_envelope *e, fb_id peer, fb_id self)
                : FB_ERR_NOT_ORIGIN;
 }
 
+/* MP-5-5 */
 fb_status fb_receive_sender(bool approved, bool revoked)
 {
     if (revoked) return FB_ERR_REVOKED;
@@ -42,6 +45,7 @@ static int64_t subtract(int64_t a, int64_t b)
     return a - b;
 }
 
+/* MP-5-8 */
 fb_status fb_receive_time(const fb_envelope *e, const fb_receive_window *window, bool *by_floor)
 {
     int64_t t = (int64_t)e->timestamp; /* at most 2^53-1 */
@@ -57,6 +61,7 @@ fb_status fb_receive_time(const fb_envelope *e, const fb_receive_window *window,
     return FB_OK;
 }
 
+/* FM-6.1-1, FM-7.2-2, FM-7.3-3, MP-5-9 */
 fb_status fb_receive_address(const fb_envelope *e, fb_id self, bool subscribed)
 {
     if (e->mode == FB_DELIVERY_UNICAST) {
@@ -65,6 +70,7 @@ fb_status fb_receive_address(const fb_envelope *e, fb_id self, bool subscribed)
     return subscribed ? FB_OK : FB_ERR_NOT_SUBSCRIBED;
 }
 
+/* MP-5-14, MP-5-16 */
 int64_t fb_receive_floor(const fb_receive_window *window, int64_t highest_accepted_ms)
 {
     int64_t safe = subtract(subtract(window->now_ms, window->past_ms), window->future_ms);
@@ -72,6 +78,7 @@ int64_t fb_receive_floor(const fb_receive_window *window, int64_t highest_accept
     return floor > window->floor_ms ? floor : window->floor_ms;
 }
 
+/* MP-5-17 */
 int64_t fb_receive_floor_reset(const fb_receive_window *window)
 {
     return subtract(subtract(window->now_ms, window->past_ms), 1);

@@ -17,6 +17,7 @@ static void hash_key(const fb_provider *provider, const char *label, size_t labe
     provider->sha256(provider->user, parts, 2, out);
 }
 
+/* FI-2-2, MP-1-1 */
 fb_id fb_node_id_of(const fb_provider *provider, const fb_b32 *public_key)
 {
     fb_b32 hash;
@@ -26,6 +27,7 @@ fb_id fb_node_id_of(const fb_provider *provider, const fb_b32 *public_key)
     return id;
 }
 
+/* MP-1-6 */
 fb_status fb_identity_enrol_check(const fb_provider *provider, const fb_b32 *public_key)
 {
     return provider->point_is_valid(provider->user, public_key) ? FB_OK : FB_ERR_KEY;

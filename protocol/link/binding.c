@@ -15,6 +15,7 @@ typedef struct signed_bytes {
     fb_span parts[SIGNED_PARTS];
 } signed_bytes;
 
+/* MP-1-8, MP-7-7 */
 static void signed_bytes_of(signed_bytes *s, fb_link_role role, const uint8_t hash[64],
                             const fb_b32 *link_static, uint64_t incarnation)
 {
@@ -63,6 +64,7 @@ fb_status fb_binding_read(const fb_provider *provider, fb_link_role role, const 
     return FB_OK;
 }
 
+/* MP-7-14 */
 void fb_invite_proof(const fb_provider *provider, const fb_b32 *secret, fb_link_role role,
                      fb_id invite, const uint8_t hash[64], fb_b32 *out)
 {

@@ -21,6 +21,7 @@ static uint64_t draw_session(fb_node *node)
     return session;
 }
 
+/* MP-7-25 */
 static void say_hello(fb_node *node, uint32_t index)
 {
     fb_link *link = fb_links_get(node, index);
@@ -161,6 +162,7 @@ static fb_status hello_in(fb_node *node, uint32_t index, const fb_external_frame
     return FB_OK;
 }
 
+/* MP-7-24 */
 void fb_external_frame_in(fb_node *node, uint32_t index, fb_span bytes)
 {
     fb_link *link = fb_links_get(node, index);

@@ -222,6 +222,7 @@ static void tick_one(fb_node *node, uint32_t index)
         fb_link_close(node, index, FB_ERR_LINK_RECORD);
         return;
     }
+    /* MP-7-20 */
     if (!link->info.external && link->address != FB_NONE && !link->dial_again &&
         node->mono_ns - link->opened_ns >= timing->link_age_ns) {
         link->dial_again = true;

@@ -57,6 +57,7 @@ static uint32_t find(const fb_node *node, uint32_t space, fb_span text)
 }
 
 /* Is there an open link to whoever this address belongs to? */
+/* FI-2-6, MP-7-23 */
 static bool peer_is_linked(const fb_node *node, const fb_address *address)
 {
     const fb_links *links = node->links;

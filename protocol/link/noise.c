@@ -104,6 +104,7 @@ static void mix_key(fb_handshake *hs, const fb_provider *provider, const fb_b32 
     wipe(temp_k, sizeof temp_k);
 }
 
+/* MP-7-9 */
 static fb_status mix_dh(fb_handshake *hs, const fb_provider *provider, fb_key_handle key,
                         const fb_b32 *peer)
 {
@@ -246,6 +247,7 @@ static fb_status write_tokens(fb_handshake *hs, const fb_provider *provider, fb_
     }
 }
 
+/* MP-7-6 */
 fb_status fb_handshake_write(fb_handshake *hs, const fb_provider *provider, fb_span payload,
                              fb_writer *out)
 {

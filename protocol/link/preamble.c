@@ -18,6 +18,7 @@ void fb_space_tag(const fb_provider *provider, fb_id space, fb_id *tag)
     provider->blake2b(provider->user, fb_span_of(NULL, 0), parts, 2, tag->b, sizeof tag->b);
 }
 
+/* MP-7-2 */
 void fb_preamble_write_dialer(uint8_t out[FB_PREAMBLE_DIALER_BYTES], fb_id tag)
 {
     fb_writer w = fb_writer_of(out, FB_PREAMBLE_DIALER_BYTES);
@@ -28,6 +29,7 @@ void fb_preamble_write_dialer(uint8_t out[FB_PREAMBLE_DIALER_BYTES], fb_id tag)
     FB_ASSERT(!w.failed && w.at == FB_PREAMBLE_DIALER_BYTES);
 }
 
+/* MP-7-3 */
 void fb_preamble_write_acceptor(uint8_t out[FB_PREAMBLE_ACCEPTOR_BYTES], fb_preamble_status status)
 {
     fb_writer w = fb_writer_of(out, FB_PREAMBLE_ACCEPTOR_BYTES);
@@ -44,6 +46,7 @@ bool fb_preamble_may_follow(fb_span bytes)
     return n == 0 || memcmp(bytes.p, magic, n) == 0;
 }
 
+/* MP-7-4 */
 static uint8_t common_version(uint8_t lowest, uint8_t highest)
 {
     if (lowest > highest) return 0;

@@ -7,11 +7,13 @@ _Static_assert(FB_RECORD_BYTES_MAX + FB_NOISE_TAG <= FB_NOISE_MESSAGE_MAX,
                "a record is one Noise message, and its length a u16");
 _Static_assert(FB_RECORD_OVERHEAD == FB_RECORD_LENGTH + FB_NOISE_TAG, "what stands around it");
 
+/* MP-7-19 */
 static void rekey_when_due(fb_cipher *cipher, const fb_provider *provider)
 {
     if (fb_transport_rekeys(cipher)) fb_cipher_rekey(cipher, provider);
 }
 
+/* FM-11-3 */
 fb_status fb_transport_seal(fb_cipher *cipher, const fb_provider *provider, uint8_t *wire,
                             size_t plain_len)
 {
@@ -41,6 +43,7 @@ fb_status fb_record_write(fb_cipher *cipher, const fb_provider *provider, fb_cha
     return fb_transport_seal(cipher, provider, wire, FB_RECORD_HEAD + piece.len);
 }
 
+/* MP-7-18 */
 fb_status fb_record_parse(fb_span plain, fb_record *out)
 {
     fb_reader in = fb_reader_of(plain);

@@ -57,6 +57,7 @@ static uint32_t strangers_max(const fb_node *node)
 }
 
 /* The peer is proven and no approved member. */
+/* MP-7-12, MP-7-17 */
 static void become_pending(fb_node *node, uint32_t index)
 {
     fb_link *link = fb_links_get(node, index);
@@ -94,6 +95,7 @@ static void log_peer(fb_node *node, const char *text, const fb_link *link, fb_er
 
 /* Who else proves this node's key: this node, when it dialled itself (both ends are in the table
  * and have one handshake hash), or a copy of it (profile 5 step 3: clone alarm). */
+/* MP-5-4 */
 static void own_key_proven(fb_node *node, uint32_t index)
 {
     const fb_links *links = node->links;
@@ -131,6 +133,7 @@ void fb_links_bound(fb_node *node, uint32_t index, const fb_binding *binding)
         own_key_proven(node, index);
         return;
     }
+    /* MP-7-10 */
     if (fb_dial_expects_other(node, link)) {
         /* A stale address, not an attack (profile 7). */
         log_peer(node, "another node answered than the one that was dialled:", link, FB_OK);
@@ -142,6 +145,7 @@ void fb_links_bound(fb_node *node, uint32_t index, const fb_binding *binding)
         return;
     }
     uint32_t member = FB_NONE;
+    /* MP-1-5, MP-7-11 */
     switch (fb_space_judge_peer(node, link->info.space, link->info.peer, link->info.peer_key,
                                 &member)) {
     case FB_MEMBER_APPROVED:
@@ -161,6 +165,7 @@ void fb_links_bound(fb_node *node, uint32_t index, const fb_binding *binding)
     }
 }
 
+/* MP-7-16 */
 void fb_link_approved(fb_node *node, uint32_t index, uint32_t member)
 {
     fb_link *link = fb_links_get(node, index);
@@ -178,6 +183,7 @@ void fb_link_approved(fb_node *node, uint32_t index, uint32_t member)
     fb_links_try_up(node, index);
 }
 
+/* MP-7-15 */
 fb_status fb_link_keep_pending(fb_node *node, uint32_t index)
 {
     fb_link *link = fb_links_get(node, index);
@@ -205,6 +211,7 @@ void fb_links_peer_ok(fb_node *node, uint32_t index)
 }
 
 /* One link per (peer, space): the node with the smaller id decides and closes (profile 7). */
+/* MP-7-22 */
 static bool first_loses(const fb_node *node, const fb_link *first, const fb_link *second)
 {
     const fb_link *later = first->bound_serial > second->bound_serial ? first : second;
@@ -351,6 +358,7 @@ static void settle_one(fb_node *node, uint32_t index)
     bool lasted = link->up && node->mono_ns - link->up_ns > node->options.timing.heartbeat_ns;
     bool was_up = link->up;
     fb_error why = link->peer_why != FB_OK ? link->peer_why : link->why;
+    /* MP-7-13 */
     if (link->stranger && !link->kept) {
         /* profile 7: no other pending link from the same address for a minute. */
         fb_links_shut_out(node, link->host, 2 * node->options.timing.pending_ns);
@@ -376,6 +384,7 @@ void fb_links_settle(fb_node *node)
     }
 }
 
+/* MP-5-21 */
 void fb_link_misbehaved(fb_node *node, uint32_t index, uint32_t points)
 {
     fb_link *link = fb_links_get(node, index);
@@ -407,6 +416,7 @@ void fb_links_life(fb_node *node, uint32_t index)
 }
 
 /* A pending link carries at most FB_PENDING_BYTES_MAX, a proven one so much in each period. */
+/* MP-7-12 */
 static fb_status count_pending(fb_node *node, uint32_t index, size_t len)
 {
     fb_link *link = fb_links_get(node, index);

@@ -33,6 +33,7 @@ void fb_stream_begin(fb_node *node, uint32_t index, bool dialled)
     }
 }
 
+/* MP-7-6 */
 static void begin_handshake(fb_node *node, fb_link *link)
 {
     uint8_t prologue[FB_PROLOGUE_BYTES];
@@ -81,6 +82,7 @@ static fb_status accept_preamble(fb_node *node, uint32_t index, fb_span bytes)
     if (version == 0) {
         link->refusal = FB_PREAMBLE_NO_VERSION;
     } else {
+        /* MP-7-1 */
         link->info.space = fb_space_find_tag(node, tag.b);
         if (link->info.space == FB_NONE) {
             link->refusal = FB_PREAMBLE_UNKNOWN_TAG;
@@ -146,6 +148,7 @@ static fb_status handshake_in(fb_node *node, uint32_t index, fb_span message)
     return FB_OK;
 }
 
+/* MP-7-7 */
 static fb_status binding_in(fb_node *node, uint32_t index, fb_span sealed)
 {
     fb_link *link = fb_links_get(node, index);
@@ -215,6 +218,7 @@ static fb_status record_in(fb_node *node, uint32_t index, fb_span sealed)
     return status;
 }
 
+/* MP-7-8 */
 static bool length_is_allowed(const fb_link *link, size_t len)
 {
     switch (link->step) {
@@ -228,6 +232,7 @@ static bool length_is_allowed(const fb_link *link, size_t len)
 }
 
 /* Bytes of the message that begins with `head`, as far as they are known (`whole`). */
+/* MP-7-5 */
 static fb_status message_size(const fb_link *link, fb_span head, size_t *size, bool *whole)
 {
     *whole = true;
@@ -264,6 +269,7 @@ static fb_status message_in(fb_node *node, uint32_t index, fb_span message)
     }
 }
 
+/* MP-5-20 */
 static void refuse(fb_node *node, uint32_t index, fb_status why)
 {
     fb_link *link = fb_links_get(node, index);

@@ -38,6 +38,7 @@ static uint32_t find(const struct fb_messaging *m, uint32_t space, uint8_t type,
     return index;
 }
 
+/* MP-6-21 */
 static uint32_t find_or_take(fb_node *node, uint32_t space, uint8_t type, fb_id area)
 {
     struct fb_messaging *m = node->messaging;
@@ -142,6 +143,7 @@ static void set_pending(fb_node *node, uint32_t index, uint32_t link)
     struct fb_messaging *m = node->messaging;
     fb_announcement *a = &m->announcement[index];
     fb_message_channel *channel = &m->channel[link];
+    /* MP-6-17 */
     if ((channel->interest & FB_TOPIC_BIT(a->topic)) == 0) return;
     if (!fb_message_may_send(node, channel, true, a->area)) return;
     uint64_t *word = &pending_row(m, link)[index / 64];
@@ -154,6 +156,7 @@ static void set_pending(fb_node *node, uint32_t index, uint32_t link)
     fb_link_has_output(node, link, FB_CHANNEL_MESSAGING);
 }
 
+/* FM-6.2-1, FM-7.3-2, MP-6-16 */
 static void set_pending_all(fb_node *node, uint32_t index, uint32_t except)
 {
     const struct fb_messaging *m = node->messaging;
@@ -199,6 +202,7 @@ static fb_status announce(fb_node *node, uint32_t space, uint8_t type, fb_id are
         fb_count(node, FB_COUNTER_MESSAGES_DROPPED, 1);
         return FB_ERR_BUSY;
     }
+    /* FM-4.1-7 */
     if (MUTANT(TOLD_BEFORE_DURABLE, what.w > fb_w_durable(node), false)) {
         stage(m, index, what, link);
     } else {
@@ -235,6 +239,7 @@ void fb_message_changed(fb_node *node, uint32_t space, uint32_t member, fb_id ar
                         uint64_t incarnation, uint64_t batch, uint64_t after_w)
 {
     uint32_t link = fb_link_to(node, space, member);
+    /* FM-8.3-1, FM-8.3-2, MP-6-2 */
     if (link == FB_NONE || !node->messaging->channel[link].up) {
         fb_message_dropped(node, member, FB_ERR_UNREACHABLE, FB_NONE);
         return;

@@ -5,6 +5,7 @@
 #include "protocol/database/database.h"
 #include "protocol/messaging/state.h"
 
+/* MP-6-3, MP-6-15, MP-6-16 */
 bool fb_message_may_send(const fb_node *node, const fb_message_channel *channel, bool has_area,
                          fb_id area)
 {

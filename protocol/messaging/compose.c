@@ -28,7 +28,9 @@ static fb_status build(fb_node *node, const fb_compose *what, fb_signal *signal)
         .has_correlation = what->correlation != NULL,
     };
     if (what->correlation != NULL) envelope.correlation = *what->correlation;
+    /* FM-3.1-2, FM-5.1-2 */
     FB_TRY(fb_new_uuid(node, &envelope.id));
+    /* FM-3.1-1, FM-5.4-1, FM-11-1 */
     FB_TRY(fb_envelope_sign(&envelope, node->options.provider, node->options.identity_key));
     envelope.timestamp += MUTANT(STAMPED_AFTER_SIGNING, 0u, 1u);
     fb_writer w = fb_writer_of(signal->bytes, sizeof signal->bytes);

@@ -45,6 +45,7 @@ void fb_counts_request(fb_node *node, fb_request request, fb_span arguments)
 {
     fb_status status = FB_OK;
     if (arguments.len != 0) status = FB_ERR_REQUEST_MALFORMED;
+    /* FM-4.1-6 */
     if (request.principal != 0) status = FB_ERR_NOT_AUTHORISED;
     if (status != FB_OK) {
         fb_reply(node, request.index, status, (fb_span){NULL, 0});

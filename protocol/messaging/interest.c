@@ -19,6 +19,7 @@ static void down(fb_node *node, uint32_t link, fb_error why)
     node->messaging->channel[link].interest_due = false;
 }
 
+/* FM-7.3-1, FM-7.3-4, MP-6-17 */
 static fb_status frame(fb_node *node, uint32_t link, fb_span bytes)
 {
     fb_message_channel *channel = &node->messaging->channel[link];

@@ -228,6 +228,7 @@ static void down(fb_node *node, uint32_t link, fb_error why)
     fb_record_detach(node, channel->member);
     fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
     /* One link replaced another: the one that stays takes over what was unacknowledged. */
+    /* MP-7-23 */
     uint32_t other = fb_link_to(node, channel->space, channel->member);
     if (other != FB_NONE && other != link && m->channel[other].up) fb_redeliver_up(node, other);
 }
@@ -244,14 +245,17 @@ static fb_status frame(fb_node *node, uint32_t link, fb_span bytes)
         return fb_reader_done(&r) ? fb_window_ack(node, link, number) : FB_ERR_MALFORMED;
     }
     if (type != FB_FRAME_MESSAGE || number == 0) return FB_ERR_MALFORMED;
+    /* FM-8.2-2, MP-6-1, MP-6-4 */
     if (MUTANT(AHEAD_OF_ITS_TURN, number == channel->received + 1, number > channel->received)) {
         return fb_receive_message(node, link, number, fb_read_bytes(&r, fb_reader_left(&r)));
     }
     if (!channel->external) {
         /* A stream loses nothing: the rest of this one has no meaning. */
+        /* MP-5-20 */
         fb_link_close(node, link, FB_ERR_MALFORMED);
         return FB_ERR_MALFORMED;
     }
+    /* MP-7-26, MP-7-27 */
     if (number <= channel->received) {
         channel->ack_again = true;
         fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
@@ -292,6 +296,7 @@ static void layout(fb_node *node, fb_arena *arena)
         shape.slack = shape.signals - shape.share * shape.links;
     }
     struct fb_messaging *m = fb_arena_take(arena, 1, sizeof *m);
+    /* FM-4.1-1 */
     shape.signal = fb_arena_take(arena, shape.signals, sizeof *shape.signal);
     shape.announcement = fb_arena_take(arena, announcements, sizeof *shape.announcement);
     shape.bucket = fb_arena_take(arena, shape.buckets, sizeof *shape.bucket);
@@ -419,6 +424,7 @@ bool fb_message_record_of(const fb_node *node, uint32_t member, int64_t *floor_m
 void fb_message_sync(fb_node *node, uint32_t space, uint32_t member, fb_id area, bool scope_all)
 {
     uint32_t link = fb_link_to(node, space, member);
+    /* FM-8.3-1, FM-8.3-2, MP-6-2 */
     if (link == FB_NONE || !node->messaging->channel[link].up) {
         fb_message_dropped(node, member, FB_ERR_UNREACHABLE, FB_NONE);
         return;

@@ -12,6 +12,7 @@ void fb_publish(fb_node *node, fb_request request, fb_span arguments)
     fb_span ids = fb_read_bytes(&r, (size_t)count * 16);
     uint32_t space = FB_NONE;
     if (!fb_reader_done(&r)) status = FB_ERR_REQUEST_MALFORMED;
+    /* FM-1-1, FM-3.3-1, FM-3.6-1, FM-5.2-5, FM-7.1-3, FM-7.2-3, FM-11-6, FM-11-8, FI-1-1 */
     if (status == FB_OK && request.principal != 0) status = FB_ERR_NOT_AUTHORISED;
     if (status == FB_OK) {
         space = fb_space_find(node, space_id);

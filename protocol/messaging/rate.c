@@ -5,6 +5,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
+/* MP-5-6 */
 bool fb_rate_take(fb_node *node, fb_sender *sender)
 {
     const fb_timing *timing = &node->options.timing;

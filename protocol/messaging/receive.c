@@ -10,6 +10,7 @@
 #define POINTS_FORGED 10u
 #define POINTS_FLOOD  1u
 
+/* MP-5-21 */
 static uint32_t points_of(fb_status reason)
 {
     switch (reason) {
@@ -39,6 +40,7 @@ static void refuse(fb_node *node, uint32_t link, const fb_envelope *e, fb_status
     fb_sender *sender = &m->sender[channel->member];
     uint32_t index = (uint32_t)reason - FB_ERR_TOO_LARGE;
     FB_ASSERT(index < FB_MESSAGE_REASONS);
+    /* MP-5-18 */
     sender->counts.refused[index]++;
     sender->refusals += (UINT64_C(2) * index + 1) * UINT64_C(0x9e3779b97f4a7c15);
     fb_sender_touch(node, channel->member);
@@ -55,6 +57,7 @@ static void refuse(fb_node *node, uint32_t link, const fb_envelope *e, fb_status
 
 /* Profile 5: when only the floor refuses and the link has shown that the two clocks agree within
  * the window, the floor goes back once a link: then it was our own clock that was ahead. */
+/* MP-5-17 */
 static bool reset_floor(fb_node *node, uint32_t link, fb_record *record)
 {
     struct fb_messaging *m = node->messaging;
@@ -86,8 +89,10 @@ static fb_status judge_sender(fb_node *node, uint32_t link, const fb_envelope *e
     fb_member_status status = fb_member_status_of(node, channel->member);
     FB_TRY(fb_receive_sender(status == FB_MEMBER_APPROVED, status == FB_MEMBER_REVOKED));
     fb_sender_touch(node, channel->member);
+    /* MP-5-6 */
     if (!fb_rate_take(node, &m->sender[channel->member])) return FB_ERR_RATE_LIMITED;
     fb_b32 key = fb_member_key(node, channel->member);
+    /* FM-5.4-3, FM-11-2, MP-1-4, MP-5-7 */
     return MUTANT(SIGNATURE_NOT_CHECKED, fb_envelope_verify(e, node->options.provider, &key),
                   FB_OK);
 }
@@ -109,11 +114,13 @@ static fb_status judge_message(fb_node *node, uint32_t link, fb_record *record,
                       (FB_TOPICS_SUBSCRIBED & FB_TOPIC_BIT(fb_topic_of(e->topic))) != 0;
     FB_TRY(fb_receive_address(e, node->self, subscribed));
     *earlier = true;
+    /* FM-4.1-8, FM-8.1-4, MP-5-10 */
     return fb_seen_find(node, record, e->id) ? FB_ERR_DUPLICATE : FB_OK;
 }
 
 /* `sync` (profile 6): one unicast `changed` that names it. Nothing is folded, so what the asker
  * needs is all still there as batches, and this node can always serve. */
+/* FM-5.2-2, FM-5.2-6, MP-6-11 */
 static void answer_sync(fb_node *node, uint32_t link, const fb_envelope *e)
 {
     const fb_message_channel *channel = &node->messaging->channel[link];
@@ -142,6 +149,7 @@ static void deliver(fb_node *node, uint32_t link, uint64_t number, const fb_enve
     fb_store_be(bytes + 48, e->timestamp, 8);
     fb_observe(node, FB_FACT_DELIVERED, fb_link_at(node, link)->number, number,
                fb_span_of(bytes, sizeof bytes));
+    /* FM-3.4-1, FM-5.2-3, FM-11-7, FI-2-12 */
     switch (e->type) {
     case FB_TYPE_CHANGED:
         fb_database_changed(node, link, channel->member, e->facts.object,
@@ -152,6 +160,7 @@ static void deliver(fb_node *node, uint32_t link, uint64_t number, const fb_enve
         answer_sync(node, link, e);
         break;
     case FB_TYPE_CONFLICT:
+        /* FM-5.2-4, MP-6-19 */
         counts->conflicts++; /* shown with the peer; the siblings themselves arrive as data */
         break;
     }
@@ -171,12 +180,14 @@ fb_status fb_receive_message(fb_node *node, uint32_t link, uint64_t number, fb_s
 
     fb_envelope e;
     bool earlier = false;
+    /* MP-5-1 */
     fb_status status = fb_envelope_decode_protobuf(bytes, &e, NULL);
     if (status == FB_OK) status = judge_sender(node, link, &e);
     if (status == FB_OK) status = judge_message(node, link, record, &e, &earlier);
     channel->received = number;
     fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
     if (status == FB_OK) {
+        /* MP-5-11, MP-5-12 */
         fb_seen_add(node, record, e.id, (int64_t)e.timestamp);
         fb_ack_hold(channel, number, fb_w_building(node));
         deliver(node, link, number, &e);
@@ -186,6 +197,7 @@ fb_status fb_receive_message(fb_node *node, uint32_t link, uint64_t number, fb_s
     if (earlier && record->last_w > fb_w_durable(node)) {
         fb_ack_hold(channel, number, record->last_w);
     }
+    /* MP-5-19 */
     refuse(node, link, &e, status);
     fb_ack_wake(node, link);
     return FB_OK;

@@ -45,6 +45,7 @@ static void orphans_drop(fb_node *node, uint32_t index, fb_error why)
 }
 
 /* The time of the first is up, perhaps of others too. What an earlier break left goes earlier. */
+/* MP-6-8 */
 void fb_redeliver_expired(fb_node *node, uint32_t index)
 {
     fb_orphans *orphans = &node->messaging->orphans[index];
@@ -102,6 +103,7 @@ static uint32_t orphans_take(fb_node *node, uint32_t member)
     return index;
 }
 
+/* FM-8.1-1, FM-8.1-2, FM-8.3-5, MP-6-7 */
 void fb_redeliver_down(fb_node *node, uint32_t link)
 {
     struct fb_messaging *m = node->messaging;
@@ -112,6 +114,7 @@ void fb_redeliver_down(fb_node *node, uint32_t link)
         const fb_window_entry *entry =
             &channel->entries[(channel->first + i) % FB_SEND_WINDOW_MESSAGES];
         /* A second break, or it never left. */
+        /* MP-6-8 */
         if (MUTANT(REDELIVERED_AGAIN, entry->redelivered, false) || !entry->given) {
             drop(node, channel->member, FB_ERR_UNREACHABLE, entry->signal);
             continue;

@@ -189,6 +189,7 @@ static void forget_oldest(fb_node *node, fb_record *record)
     record->count--;
 }
 
+/* MP-5-14, MP-5-16 */
 void fb_seen_raise_floor(fb_node *node, fb_record *record, int64_t floor_ms)
 {
     const struct fb_messaging *m = node->messaging;
@@ -236,6 +237,7 @@ void fb_seen_finish(fb_node *node, fb_record *record)
     fb_seen_raise_floor(node, record, record->overflow_ms);
 }
 
+/* FM-4.1-3, FM-4.1-4, FM-8.1-5, MP-5-13 */
 static void put_slot(fb_node *node, const fb_record *record, uint32_t slot, fb_id id,
                      int64_t time_ms)
 {
@@ -277,6 +279,7 @@ void fb_seen_add(fb_node *node, fb_record *record, fb_id id, int64_t time_ms)
     int64_t before = record->floor_ms;
     fb_receive_window window = fb_message_window(node, record);
     int64_t floor_ms = fb_receive_floor(&window, record->highest_ms);
+    /* MP-5-15 */
     if (record->count == m->seen && places[record->oldest].time_ms > floor_ms) {
         floor_ms = places[record->oldest].time_ms;
     }

@@ -23,6 +23,7 @@
 #define FB_TOPIC_BIT(topic) (1u << (topic))
 #define FB_TOPICS_ALL                                                                              \
     (FB_TOPIC_BIT(FB_TOPIC_DATABASE) | FB_TOPIC_BIT(FB_TOPIC_FILE) | FB_TOPIC_BIT(FB_TOPIC_STATE))
+/* FM-3.2-1, FM-7.2-1, FM-7.4-1 */
 #define FB_TOPICS_SUBSCRIBED (FB_TOPIC_BIT(FB_TOPIC_DATABASE) | FB_TOPIC_BIT(FB_TOPIC_STATE))
 
 /* pool.c: an envelope, built once for all links that carry it. */

@@ -50,6 +50,7 @@ void fb_window_let_go(struct fb_messaging *m, const fb_message_channel *channel)
     if (channel->count + channel->redo_count >= m->share) m->slack_used--;
 }
 
+/* FM-8.2-2, MP-6-1, MP-6-4 */
 static void push(fb_node *node, uint32_t link, uint32_t signal, bool redelivered)
 {
     struct fb_messaging *m = node->messaging;
@@ -131,10 +132,12 @@ static bool fill(fb_node *node, uint32_t link)
 {
     struct fb_messaging *m = node->messaging;
     fb_message_channel *channel = &m->channel[link];
+    /* MP-6-5 */
     if (channel->count >= FB_SEND_WINDOW_MESSAGES ||
         channel->bytes + FB_SIGNAL_BYTES_MAX > FB_SEND_WINDOW_BYTES) {
         return false;
     }
+    /* MP-6-7 */
     while (channel->redo_count > 0) {
         uint32_t signal = channel->redo[channel->redo_first];
         bool late = channel->redo_until_ns[channel->redo_first] <= node->mono_ns;
@@ -157,6 +160,7 @@ static bool fill(fb_node *node, uint32_t link)
     return true;
 }
 
+/* MP-6-6 */
 uint64_t fb_ack_value(const fb_node *node, const fb_message_channel *channel)
 {
     uint64_t durable = MUTANT(ACKED_WHEN_EXECUTED, fb_w_durable(node), fb_w_building(node));
@@ -294,6 +298,7 @@ fb_status fb_window_ack(fb_node *node, uint32_t link, uint64_t number)
     return FB_OK;
 }
 
+/* MP-7-26 */
 void fb_window_resend(fb_node *node, uint32_t link)
 {
     struct fb_messaging *m = node->messaging;

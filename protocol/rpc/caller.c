@@ -23,6 +23,7 @@ static void progress(fb_node *node, fb_call *call)
     set_timer(node, call);
 }
 
+/* FM-3.6-3, MP-7-28 */
 fb_status fb_call_start(fb_node *node, uint32_t link, fb_method method, fb_span arguments,
                         uint64_t deadline_ns, fb_call_piece piece, uint64_t user, uint32_t *out)
 {

@@ -170,6 +170,7 @@ static void on_authenticate(fb_node *node, fb_request request, fb_span arguments
     fb_reply(node, request.index, FB_OK, fb_span_of(answer, sizeof answer));
 }
 
+/* FM-10-1, FM-11-5 */
 bool fb_space_allows(const fb_node *node, uint32_t space, uint64_t principal)
 {
     if (principal == 0) return true;

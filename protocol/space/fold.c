@@ -26,6 +26,7 @@ static const fb_member *approved_author(const fb_node *node, uint32_t space, con
     return same && member->status == FB_MEMBER_APPROVED ? member : NULL;
 }
 
+/* MP-6-14 */
 fb_status fb_space_check_author(const fb_node *node, uint32_t space, fb_b32 author)
 {
     const fb_member *member = approved_author(node, space, &author);
@@ -43,6 +44,7 @@ static fb_status check_member(const fb_node *node, uint32_t space, const fb_own_
     FB_TRY(fb_identity_enrol_check(provider, &statement->key));
     uint32_t known = fb_member_find(node, space, fb_node_id_of(provider, &statement->key));
     if (known == FB_NONE) return fb_member_fits(node) ? FB_OK : FB_ERR_LIMIT;
+    /* MP-1-5 */
     return fb_b32_equal(fb_member_at(node, known)->key, statement->key) ? FB_OK : FB_ERR_KEY;
 }
 

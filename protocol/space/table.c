@@ -282,6 +282,7 @@ bool fb_space_may_write(const fb_node *node, uint32_t space)
     return role == FB_ROLE_ADMIN || role == FB_ROLE_WRITER;
 }
 
+/* MP-1-4, MP-1-5, FI-2-4 */
 fb_member_status fb_space_judge_peer(const fb_node *node, uint32_t space, fb_id peer, fb_b32 key,
                                      uint32_t *member)
 {

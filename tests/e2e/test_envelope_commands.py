@@ -94,6 +94,7 @@ def verdicts(done):
 
 
 def test_vectors_through_every_verb(tmp_path):
+    # FM-5.4-2, MP-2-2
     vectors = VECTORS["vectors"]
     text = lines(*(v["envelope"] for v in vectors))
     packed = frames(*(bytes.fromhex(v["protobuf_hex"]) for v in vectors))
@@ -117,6 +118,7 @@ def test_vectors_through_every_verb(tmp_path):
 
 
 def test_sign_fills_in_and_keeps_the_rest(tmp_path):
+    # FM-5.4-1
     key = tmp_path / "key"
     run("key", "new", "--seed", A.seed.hex(), "--out", key)
     whole = envelope()
@@ -134,6 +136,7 @@ def test_sign_fills_in_and_keeps_the_rest(tmp_path):
 
 
 def test_the_order_of_checks(ctx):
+    # FM-7.2-2
     """Each envelope breaks one rule more than the one before, of an earlier step."""
     seen = envelope(1)
     cases = [(seen, "accept"), (seen, "duplicate")]
@@ -161,6 +164,7 @@ def test_the_order_of_checks(ctx):
 
 
 def test_window_limits_are_inclusive(ctx):
+    # MP-5-8
     times = [NOW - 900000, NOW - 900001, NOW + 300000, NOW + 300001]
     done = run("envelope", "verify", "--context", ctx, "--lines", "-", code=1,
                stdin=lines(*(envelope(i, timestamp=t) for i, t in enumerate(times))))
@@ -233,6 +237,7 @@ def test_a_context_that_is_no_json_names_the_line(tmp_path):
 
 
 def test_public_key(ctx):
+    # MP-1-4
     good, forged = envelope(1), envelope(2)
     forged["payload"] += " "
     done = run("envelope", "verify", "--public-key", A.public.hex(), "--lines", "-",
@@ -244,6 +249,7 @@ def test_public_key(ctx):
 
 
 def test_refusals_name_file_and_line_and_go_on(tmp_path):
+    # MP-5-19
     file = tmp_path / "in.jsonl"
     file.write_bytes(lines(envelope(1), dict(envelope(2), message_type="x")) + b"\n" + b"{}\n" +
                      b" " * 400000 + b"\n" + lines(envelope(3)))

@@ -98,6 +98,7 @@ def finish(peer: subprocess.Popen, session: Session) -> None:
 # From nonce 0 as in a fresh link, and across the first and the second REKEY.
 @pytest.mark.parametrize("nonce", [0, REKEY_EVERY - 3, 2 * REKEY_EVERY - 2])
 def test_initiator(nonce: int) -> None:
+    # FM-11-3, MP-7-6
     peer = run_peer("listen", PROLOGUE, nonce, 7)
     port = int(peer.stdout.readline())
     with socket.create_connection(("127.0.0.1", port)) as sock:
@@ -112,6 +113,7 @@ def test_initiator(nonce: int) -> None:
 
 @pytest.mark.parametrize("nonce", [0, REKEY_EVERY - 3, 2 * REKEY_EVERY - 2])
 def test_responder(nonce: int) -> None:
+    # FI-0-1
     with socket.create_server(("127.0.0.1", 0)) as server:
         peer = run_peer(f"connect:{server.getsockname()[1]}", PROLOGUE, nonce, 7)
         sock, _ = server.accept()

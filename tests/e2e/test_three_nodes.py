@@ -65,6 +65,7 @@ def team(net):
 
 
 def test_writes_on_each_are_read_on_the_others(team):
+    # FM-3.6-2, FM-4.1-10
     a, b, c = team.nodes
     with a.watch("team") as seen_a, b.watch("team") as seen_b, c.watch("team") as seen_c:
         written = {}
@@ -147,6 +148,7 @@ def test_a_watch_goes_on_from_its_cursor(team):
 
 
 def test_two_writers_of_one_field_conflict_and_agree(team):
+    # FM-5.2-4, FI-2-8
     a, b, _ = team.nodes
     made = put(a, "title=\"start\"")
     team.converged([made["id"]])
@@ -199,6 +201,7 @@ def test_acknowledged_writes_survive_kill(net):
 
 
 def test_cut_links_heal(team):
+    # FI-2-6
     a, b, c = team.nodes
     ids = []
     for relay in team.relays:
@@ -230,6 +233,7 @@ def test_all_killed_at_once(team):
 
 
 def test_joining_is_asked_and_approved(net):
+    # FI-2-4
     a, b = net.node("a"), net.node("b")
     for node in (a, b):
         node.init()
@@ -256,6 +260,7 @@ def test_joining_is_asked_and_approved(net):
 
 
 def test_applications_use_only_what_they_are_allowed(net):
+    # FM-1-1, FM-10-1, FM-10-2, FM-11-5, FM-11-8, MP-6-13
     node = net.node("a")
     node.init()
     node.start("--api", "127.0.0.1:0")

@@ -196,6 +196,7 @@ LICENSED = (".c", ".h", ".py", ".sh", ".cmake", ".proto", ".def", ".in", ".servi
 
 
 def licence_line(tree):
+    # FI-0-2
     """Every source file names its licence in the first line, or the second after a shebang."""
     for path in tree.paths:
         name = path.rsplit("/", 1)[-1]

@@ -428,6 +428,7 @@ static uint32_t watched(const test_reply *reply)
     return fb_read_u16(&r);
 }
 
+/* FM-4.1-5 */
 static void watches_see_what_is_durable(void **state)
 {
     (void)state;
@@ -452,6 +453,7 @@ static void watches_see_what_is_durable(void **state)
     test_net_free(net);
 }
 
+/* FM-5.2-7, FI-2-13 */
 static void two_nodes_replicate(void **state)
 {
     (void)state;
@@ -521,6 +523,7 @@ static void lives_are_chained(void **state)
     test_net_free(net);
 }
 
+/* FI-2-8 */
 static void many_writes_converge(void **state)
 {
     (void)state;
@@ -547,6 +550,7 @@ static void many_writes_converge(void **state)
     test_net_free(net);
 }
 
+/* MP-6-14 */
 static void readers_write_nothing(void **state)
 {
     (void)state;

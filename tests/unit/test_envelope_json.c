@@ -25,6 +25,7 @@ static fb_json_fault scan(const char *json, size_t *at)
     return fb_json_scan(fb_span_text(json), &rules, NULL, 0, at);
 }
 
+/* MP-3-3, MP-4-3 */
 static void faults_are_named_and_placed(void **state)
 {
     (void)state;
@@ -154,6 +155,7 @@ static bool random_object(uint64_t round, size_t *len)
     return twice;
 }
 
+/* MP-3-3 */
 static void duplicates_as_a_naive_twin_finds_them(void **state)
 {
     (void)state;

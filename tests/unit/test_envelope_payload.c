@@ -60,6 +60,7 @@ static void sync(const char *payload, bool good)
     expect(FB_TYPE_SYNC, fb_span_text(payload), good);
 }
 
+/* FM-5.1-8, MP-4-4, MP-4-12 */
 static void one_object(void **state)
 {
     (void)state;
@@ -84,6 +85,7 @@ static void one_object(void **state)
     changed("{" OBJECT "\v}", false);
 }
 
+/* MP-4-4, MP-4-11, MP-4-15 */
 static void characters(void **state)
 {
     (void)state;
@@ -157,6 +159,7 @@ static void characters(void **state)
     expect(FB_TYPE_CHANGED, fb_span_of(zero, sizeof zero - 1), false);
 }
 
+/* MP-4-16 */
 static void numbers(void **state)
 {
     (void)state;
@@ -185,6 +188,7 @@ static void numbers(void **state)
 }
 
 /* The payload object is depth 1; arrays and objects count, empty ones too. */
+/* MP-4-13 */
 static void depth(void **state)
 {
     (void)state;
@@ -222,6 +226,7 @@ static size_t members_of(char *out, int count, const char *first)
     return n + (size_t)sprintf(out + n, "}");
 }
 
+/* MP-4-14 */
 static void member_counts(void **state)
 {
     (void)state;
@@ -250,6 +255,7 @@ static void member_counts(void **state)
     changed(text, true);
 }
 
+/* MP-4-14 */
 static void duplicates(void **state)
 {
     (void)state;
@@ -279,6 +285,7 @@ static void duplicates(void **state)
     }
 }
 
+/* FM-5.3-2, MP-4-17, MP-4-19 */
 static void object_id(void **state)
 {
     (void)state;
@@ -299,6 +306,7 @@ static void object_id(void **state)
     changed("{\"scope\":\"all\"}", false);
 }
 
+/* FM-5.2-2, MP-4-18 */
 static void sync_scope(void **state)
 {
     (void)state;
@@ -320,6 +328,7 @@ static void sync_scope(void **state)
     sync("{\"a\":{\"scope\":\"all\"}}", false);
 }
 
+/* FM-5.3-1, MP-4-20 */
 static void facts(void **state)
 {
     (void)state;
@@ -365,6 +374,7 @@ static void facts(void **state)
     assert_non_null(detail);
 }
 
+/* FM-5.3-1 */
 static void builders_and_checker_agree(void **state)
 {
     (void)state;

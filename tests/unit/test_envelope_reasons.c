@@ -50,6 +50,7 @@ static void expect_protobuf(const protobuf_make *m, fb_status reason, fb_envelop
     expect_fault(status, &fault, reason, field, "protobuf");
 }
 
+/* FM-5.1-10 */
 static void the_default_is_accepted(void **state)
 {
     (void)state;
@@ -59,6 +60,9 @@ static void the_default_is_accepted(void **state)
     expect_protobuf(&p, FB_OK, FB_ENVELOPE_NONE);
 }
 
+/* FM-3.1-3, FM-3.5-1, FM-5.1-1, FM-5.1-2, FM-5.1-3, FM-5.1-4, FM-5.1-5, FM-5.1-6, FM-5.1-7,
+ * FM-5.1-9, FM-5.2-1, FM-5.2-5, FM-7.1-1, FM-9-1, FM-11-9, FM-12.1-1, MP-1-2, MP-1-3, MP-3-1,
+ * MP-3-2, MP-4-2, MP-4-5, MP-4-6, MP-4-7, MP-4-8, MP-4-9, MP-4-10, MP-4-21 */
 static void json_values(void **state)
 {
     (void)state;
@@ -161,6 +165,7 @@ static void json_values(void **state)
     expect_json(&m, FB_ERR_BAD_TARGET, FB_ENVELOPE_TARGET);
 }
 
+/* MP-3-1, MP-3-3 */
 static void json_form(void **state)
 {
     (void)state;
@@ -227,6 +232,8 @@ static void json_form(void **state)
                      FB_ERR_MALFORMED);
 }
 
+/* FM-3.1-3, FM-3.5-1, FM-5.1-1, FM-5.1-3, FM-5.1-5, FM-9-1, FM-11-9, MP-3-4, MP-3-6, MP-4-2,
+ * MP-4-5, MP-4-6, MP-4-7, MP-4-8, MP-4-21 */
 static void protobuf_values(void **state)
 {
     (void)state;
@@ -322,6 +329,7 @@ static void expect_timestamp_bytes(const char *bytes, size_t len, fb_status reas
     assert_int_equal(fb_envelope_decode_protobuf(protobuf_make_bytes(&m), &e, NULL), reason);
 }
 
+/* MP-3-5, MP-3-7, MP-4-2 */
 static void protobuf_form(void **state)
 {
     (void)state;
@@ -362,6 +370,7 @@ static void protobuf_form(void **state)
 }
 
 /* The first broken rule wins: from the last field to the first, one more is broken each time. */
+/* MP-4-1 */
 static void json_order(void **state)
 {
     (void)state;
@@ -390,6 +399,7 @@ static void json_order(void **state)
     expect_json(&m, FB_ERR_MALFORMED, FB_ENVELOPE_NONE);
 }
 
+/* MP-4-1 */
 static void protobuf_order(void **state)
 {
     (void)state;
@@ -430,6 +440,7 @@ static fb_span payload_of(size_t len)
     return fb_span_of(payload, len);
 }
 
+/* FM-5.1-8, MP-3-8, MP-4-11 */
 static void sizes(void **state)
 {
     (void)state;
@@ -475,6 +486,7 @@ static void sizes(void **state)
                      FB_ERR_TOO_LARGE);
 }
 
+/* FM-5.1-6, FM-7.1-1, MP-4-9 */
 static void topic_lengths(void **state)
 {
     (void)state;
@@ -497,6 +509,7 @@ static void topic_lengths(void **state)
 }
 
 /* Every payload byte as a six-character escape still converts, and comes back. */
+/* MP-3-9 */
 static void the_longest_spelling_converts(void **state)
 {
     (void)state;
@@ -622,6 +635,7 @@ static void checked_values(void **state)
     assert_int_equal(fault.field, FB_ENVELOPE_SPACE);
 }
 
+/* FM-5.1-7, FM-5.2-1, FM-7.1-1, FM-7.1-2, MP-4-10, MP-6-20 */
 static void names(void **state)
 {
     (void)state;

@@ -20,6 +20,7 @@ static fb_envelope from_a(void)
     return (fb_envelope){.space = {{9}}, .source = a, .timestamp = (uint64_t)NOW};
 }
 
+/* FM-3.1-3, FM-9-3, FM-11-4, FM-11-10, MP-5-2, MP-5-3, MP-5-4 */
 static void space_and_origin(void **state)
 {
     (void)state;
@@ -32,6 +33,7 @@ static void space_and_origin(void **state)
     assert_int_equal(fb_receive_origin(&e, a, a), FB_ERR_NOT_ORIGIN);
 }
 
+/* MP-5-5 */
 static void membership(void **state)
 {
     (void)state;
@@ -49,6 +51,7 @@ static fb_status at(int64_t timestamp, int64_t now, int64_t floor, bool *by_floo
     return fb_receive_time(&e, &w, by_floor);
 }
 
+/* MP-5-8 */
 static void time_window(void **state)
 {
     (void)state;
@@ -77,6 +80,7 @@ static void time_window(void **state)
     assert_int_equal(fb_receive_time(&e, &all, NULL), FB_OK);
 }
 
+/* FM-5.1-9 */
 static void wall_clock_to_milliseconds(void **state)
 {
     (void)state;
@@ -88,6 +92,7 @@ static void wall_clock_to_milliseconds(void **state)
     assert_true(fb_receive_now_ms(INT64_MIN) < 0);
 }
 
+/* FM-3.2-1, FM-6.1-1, FM-7.1-3, FM-7.2-2, FM-7.3-3, MP-5-9 */
 static void addressing(void **state)
 {
     (void)state;
@@ -101,6 +106,7 @@ static void addressing(void **state)
     assert_int_equal(fb_receive_address(&e, b, false), FB_ERR_NOT_SUBSCRIBED);
 }
 
+/* MP-5-14 */
 static void floors(void **state)
 {
     (void)state;

@@ -132,6 +132,7 @@ static void check_vector(const json_t *vector)
     free(json);
 }
 
+/* FM-3.1-1, FM-5.1-1, FM-5.1-11, FM-5.4-2, FM-12.1-1, MP-1-8, MP-2-1, MP-3-4, FI-0-1 */
 static void golden_vectors(void **state)
 {
     (void)state;

@@ -35,6 +35,7 @@ static fb_b32 key_of(const char *hex)
     return key;
 }
 
+/* FM-5.1-4, MP-1-1, FI-2-2 */
 static void node_ids_of_the_vectors(void **state)
 {
     (void)state;
@@ -56,6 +57,7 @@ static void node_ids_of_the_vectors(void **state)
     }
 }
 
+/* MP-1-6 */
 static void enrolment_refuses_what_is_no_proper_point(void **state)
 {
     (void)state;

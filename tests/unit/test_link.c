@@ -60,6 +60,7 @@ static void assert_frame(const world_node *n, uint32_t at, uint8_t channel, cons
     assert_memory_equal(n->frames[at].bytes, bytes, len);
 }
 
+/* MP-7-11, FI-2-6 */
 static void two_nodes_meet_and_talk(void **state)
 {
     (void)state;
@@ -93,6 +94,7 @@ static void two_nodes_meet_and_talk(void **state)
 }
 
 /* What goes over the wire in a short talk, cut into pieces of every size up to 150. */
+/* MP-7-5 */
 static void any_segmentation_is_the_same(void **state)
 {
     (void)state;
@@ -126,6 +128,7 @@ static size_t talk(world *w, uint32_t end)
     return w->conns[0].used ? w->conns[0].end[end].written : 0;
 }
 
+/* FM-11-3, MP-5-20 */
 static void any_corrupted_byte_ends_the_link(void **state)
 {
     (void)state;
@@ -170,6 +173,7 @@ static void any_corrupted_byte_ends_the_link(void **state)
     }
 }
 
+/* MP-7-5 */
 static void any_truncation_is_survived(void **state)
 {
     (void)state;
@@ -232,6 +236,7 @@ static void a_small_arena_delays_only(void **state)
     world_free(w);
 }
 
+/* MP-7-19 */
 static void ciphers_are_rekeyed(void **state)
 {
     (void)state;
@@ -252,6 +257,7 @@ static void ciphers_are_rekeyed(void **state)
     world_free(w);
 }
 
+/* MP-7-22, MP-7-23 */
 static void one_link_per_pair_stays(void **state)
 {
     (void)state;
@@ -358,6 +364,7 @@ static void clocks_are_compared(void **state)
     world_free(w);
 }
 
+/* MP-7-10 */
 static void another_peer_is_a_stale_address(void **state)
 {
     (void)state;
@@ -373,6 +380,7 @@ static void another_peer_is_a_stale_address(void **state)
     world_free(w);
 }
 
+/* MP-7-12, MP-7-13 */
 static void strangers_stay_outside(void **state)
 {
     (void)state;
@@ -409,6 +417,7 @@ static void strangers_stay_outside(void **state)
     world_free(w);
 }
 
+/* MP-7-12 */
 static void a_stranger_sends_little(void **state)
 {
     (void)state;
@@ -430,6 +439,7 @@ static void a_stranger_sends_little(void **state)
     world_free(w);
 }
 
+/* MP-7-15 */
 static void an_invite_keeps_a_link(void **state)
 {
     (void)state;
@@ -459,6 +469,7 @@ static void an_invite_keeps_a_link(void **state)
     world_free(w);
 }
 
+/* MP-1-5, MP-7-11 */
 static void the_revoked_are_told(void **state)
 {
     (void)state;
@@ -482,6 +493,7 @@ static void the_revoked_are_told(void **state)
     world_free(w);
 }
 
+/* MP-5-4 */
 static void a_copy_raises_the_alarm(void **state)
 {
     (void)state;
@@ -525,6 +537,7 @@ static uint64_t intrude(world *w, const void *bytes, size_t len)
     return link;
 }
 
+/* MP-7-2, MP-7-3, MP-7-4, MP-7-8 */
 static void preambles_are_judged(void **state)
 {
     (void)state;
@@ -558,6 +571,7 @@ static void preambles_are_judged(void **state)
     world_free(w);
 }
 
+/* MP-7-3, MP-7-4 */
 static void versions_and_tags_of_the_wire(void **state)
 {
     (void)state;
@@ -581,6 +595,7 @@ static void versions_and_tags_of_the_wire(void **state)
     }
 }
 
+/* MP-5-21 */
 static void misbehaviour_has_a_budget(void **state)
 {
     (void)state;
@@ -632,6 +647,7 @@ static void a_busy_plane_pauses_its_link(void **state)
     world_free(w);
 }
 
+/* MP-7-20 */
 static void an_old_link_is_renewed(void **state)
 {
     (void)state;

@@ -31,6 +31,7 @@ static int close_sodium(void **state)
     return 0;
 }
 
+/* MP-7-18 */
 static void records_follow_their_form(void **state)
 {
     (void)state;
@@ -54,6 +55,7 @@ static void records_follow_their_form(void **state)
     assert_int_equal(fb_record_parse(fb_span_of(plain, sizeof plain), &record), FB_ERR_LINK_RECORD);
 }
 
+/* MP-7-18 */
 static void frames_are_put_together(void **state)
 {
     (void)state;
@@ -92,6 +94,7 @@ static void frames_are_put_together(void **state)
     assert_false(none.open);
 }
 
+/* MP-1-8, MP-7-7 */
 static void bindings_are_tied_to_everything(void **state)
 {
     (void)state;
@@ -148,6 +151,7 @@ static void bindings_are_tied_to_everything(void **state)
         FB_ERR_NO_SPACE);
 }
 
+/* MP-7-14 */
 static void invite_proofs_differ_in_all_they_cover(void **state)
 {
     (void)state;
@@ -165,6 +169,7 @@ static void invite_proofs_differ_in_all_they_cover(void **state)
     for (int i = 1; i < 5; i++) assert_false(fb_proof_equal(&proof[0], &proof[i]));
 }
 
+/* MP-7-24 */
 static void external_heads_are_read_back(void **state)
 {
     (void)state;
@@ -182,6 +187,7 @@ static void external_heads_are_read_back(void **state)
     }
 }
 
+/* MP-7-2 */
 static void a_space_tag_is_that_of_the_profile(void **state)
 {
     (void)state;

@@ -69,6 +69,7 @@ static void carriers_connect(void **state)
     world_free(w);
 }
 
+/* MP-7-25 */
 static void hello_repeats_until_echoed(void **state)
 {
     (void)state;
@@ -92,6 +93,7 @@ static void hello_repeats_until_echoed(void **state)
 }
 
 /* Every subset of the first frames lost, in both directions. */
+/* MP-7-25 */
 static void any_first_frames_may_be_lost(void **state)
 {
     (void)state;
@@ -131,6 +133,7 @@ static void any_first_frames_may_be_lost(void **state)
     }
 }
 
+/* MP-7-24 */
 static void a_restart_makes_a_new_session(void **state)
 {
     (void)state;
@@ -161,6 +164,7 @@ static void a_restart_makes_a_new_session(void **state)
     world_free(w);
 }
 
+/* MP-7-24 */
 static void old_frames_do_nothing(void **state)
 {
     (void)state;
@@ -300,6 +304,7 @@ static void strangers_on_a_carrier_begin_anew(void **state)
     world_free(w);
 }
 
+/* MP-7-22 */
 static void a_carrier_and_a_stream_make_one_link(void **state)
 {
     (void)state;

@@ -111,6 +111,8 @@ static uint64_t refused(fb_error reason)
     return fb_message_counts_of(&fakes[0]->node, 1)->refused[reason - FB_ERR_TOO_LARGE];
 }
 
+/* FM-4.1-8, FM-5.4-3, FM-7.3-3, FM-8.1-4, FM-9-2, FM-9-3, FM-11-2, MP-1-4, MP-3-8, MP-5-1,
+ * MP-5-2, MP-5-3, MP-5-5, MP-5-7, MP-5-9, MP-5-10, MP-5-12, MP-5-19 */
 static void each_reason_in_its_place(void **state)
 {
     (void)state;
@@ -181,6 +183,7 @@ static void each_reason_in_its_place(void **state)
     assert_int_equal(refused(FB_ERR_NOT_ORIGIN), 2);
 }
 
+/* MP-5-8 */
 static void the_window_is_inclusive(void **state)
 {
     (void)state;
@@ -211,6 +214,7 @@ static void the_window_is_inclusive(void **state)
     assert_int_equal(judge_signed(envelope_base(payload_about(area_of(2)))), FB_ERR_STALE);
 }
 
+/* MP-5-21 */
 static void misbehaviour_is_not_clocks_or_duplicates(void **state)
 {
     (void)state;
@@ -227,6 +231,7 @@ static void misbehaviour_is_not_clocks_or_duplicates(void **state)
     assert_true(fakes[0]->points[1] > 0);
 }
 
+/* MP-5-6 */
 static void a_flood_meets_the_bucket_before_its_signature(void **state)
 {
     (void)state;
@@ -255,6 +260,7 @@ static int64_t floor_of(uint32_t *ids)
     return floor_ms;
 }
 
+/* MP-5-15 */
 static void a_full_record_raises_its_floor(void **state)
 {
     (void)state;
@@ -308,6 +314,7 @@ static void a_forgotten_id_is_new_under_a_later_time(void **state)
     assert_int_equal(judge_signed(first), FB_OK);
 }
 
+/* MP-5-14, MP-5-16, MP-5-17 */
 static void time_raises_the_floor_and_only_agreeing_clocks_reset_it(void **state)
 {
     (void)state;
@@ -342,6 +349,7 @@ static void time_raises_the_floor_and_only_agreeing_clocks_reset_it(void **state
     assert_int_equal(fb_message_counts_of(node, 1)->floor_resets, 1);
 }
 
+/* FM-4.1-3, FM-4.1-4, FM-8.1-5, MP-5-13 */
 static void the_record_survives_a_restart(void **state)
 {
     (void)state;
@@ -368,6 +376,7 @@ static void the_record_survives_a_restart(void **state)
     assert_true(fakes[0]->stored > 9);
 }
 
+/* MP-5-15 */
 static void a_smaller_record_forgets_safely(void **state)
 {
     (void)state;
@@ -425,6 +434,7 @@ static uint64_t acknowledged(void)
     return fb_ack_value(&fakes[0]->node, &fakes[0]->node.messaging->channel[1]);
 }
 
+/* MP-5-11, MP-6-4, MP-6-6 */
 static void acknowledged_is_what_is_final_and_durable(void **state)
 {
     (void)state;
@@ -447,6 +457,7 @@ static void acknowledged_is_what_is_final_and_durable(void **state)
     assert_true((fakes[0]->wants[1] & 1u << FB_CHANNEL_MESSAGING) != 0);
 }
 
+/* FM-8.2-2, MP-5-20 */
 static void what_cannot_be_framed_ends_the_link(void **state)
 {
     (void)state;
@@ -467,6 +478,7 @@ static void what_cannot_be_framed_ends_the_link(void **state)
     assert_int_equal(fakes[0]->closed[1], FB_ERR_MALFORMED);
 }
 
+/* FM-3.4-1, FM-5.2-3, FM-7.2-1, FM-11-7, FI-2-12 */
 static void changed_reaches_the_engine_with_its_batch(void **state)
 {
     (void)state;
@@ -497,6 +509,7 @@ static void changed_reaches_the_engine_with_its_batch(void **state)
     assert_int_equal(fakes[2]->changed.batch, 0);
 }
 
+/* FM-4.1-7 */
 static void held_back_until_durable_and_never_put_off(void **state)
 {
     (void)state;
@@ -527,6 +540,7 @@ static void held_back_until_durable_and_never_put_off(void **state)
     assert_int_equal(fakes[1]->changed.calls, calls);
 }
 
+/* MP-6-5, MP-6-21 */
 static void notifications_coalesce_behind_a_full_window(void **state)
 {
     (void)state;
@@ -555,6 +569,7 @@ static void notifications_coalesce_behind_a_full_window(void **state)
     assert_int_equal(node->messaging->signal[0].refs, 0);
 }
 
+/* FM-6.2-1, FM-7.3-1, FM-7.3-4, FM-8.3-1, FM-8.3-2, MP-6-2, MP-6-3, MP-6-16, MP-6-17 */
 static void nothing_goes_to_who_may_not_have_it(void **state)
 {
     (void)state;
@@ -589,6 +604,7 @@ static void nothing_goes_to_who_may_not_have_it(void **state)
 }
 
 /* Node 1's own clock never matters to what it was sent. */
+/* FM-8.1-1, FM-8.2-2, FM-8.3-5, MP-6-1, MP-6-7, MP-6-8 */
 static void unacknowledged_goes_first_on_the_next_link(void **state)
 {
     (void)state;
@@ -638,6 +654,7 @@ static void unacknowledged_goes_first_on_the_next_link(void **state)
 }
 
 /* Two links to one peer break one after the other: each message has its own 60 s. */
+/* MP-6-8 */
 static void a_later_break_gives_older_messages_no_more_time(void **state)
 {
     (void)state;
@@ -666,6 +683,7 @@ static void a_later_break_gives_older_messages_no_more_time(void **state)
 }
 
 /* The next link came in time, its carrier takes nothing before the 60 s are over. */
+/* FM-8.3-5, MP-6-7 */
 static void what_the_next_link_did_not_take_in_time_is_dropped(void **state)
 {
     (void)state;
@@ -682,6 +700,7 @@ static void what_the_next_link_did_not_take_in_time_is_dropped(void **state)
     assert_int_equal(facts(0, FB_FACT_DROPPED, NULL), 1);
 }
 
+/* FM-8.1-2, FM-8.1-4 */
 static void a_redelivered_message_is_a_duplicate_when_it_had_arrived(void **state)
 {
     (void)state;
@@ -700,6 +719,7 @@ static void a_redelivered_message_is_a_duplicate_when_it_had_arrived(void **stat
         fb_message_counts_of(&fakes[1]->node, 0)->refused[FB_ERR_DUPLICATE - FB_ERR_TOO_LARGE], 1);
 }
 
+/* MP-6-4, MP-7-26 */
 static void an_external_carrier_repeats_until_acknowledged(void **state)
 {
     (void)state;
@@ -742,6 +762,7 @@ static void an_external_carrier_repeats_until_acknowledged(void **state)
     assert_false(fb_timer_is_set(&node->messaging->channel[1].resend));
 }
 
+/* FM-5.2-2, FM-5.2-6, FM-12.5-1, MP-6-11, MP-6-15, FI-2-12 */
 static void sync_is_answered_with_one_changed(void **state)
 {
     (void)state;
@@ -773,6 +794,7 @@ static void sync_is_answered_with_one_changed(void **state)
     assert_int_equal(fb_message_counts_of(&fakes[0]->node, 1)->dropped, dropped + 1);
 }
 
+/* FM-3.1-1, FM-5.1-10, FM-5.4-1, FM-6.1-1, FM-11-1, MP-6-11 */
 static void the_answer_to_sync_names_it(void **state)
 {
     (void)state;
@@ -799,6 +821,7 @@ static void the_answer_to_sync_names_it(void **state)
     assert_false(ops->peek(&fakes[0]->node, 1, &out));
 }
 
+/* MP-6-19, FI-2-12 */
 static void conflict_is_counted(void **state)
 {
     (void)state;
@@ -838,6 +861,7 @@ static fb_status publish(uint64_t principal, fb_id space, uint16_t count, size_t
     return fakes[0]->replied;
 }
 
+/* FM-3.3-1, FM-5.2-5, FM-7.1-3, FI-1-1 */
 static void publish_announces_what_nobody_holds(void **state)
 {
     (void)state;
@@ -857,6 +881,7 @@ static void publish_announces_what_nobody_holds(void **state)
     assert_int_equal(fakes[1]->changed.calls, 3);
 }
 
+/* FM-4.1-6, MP-5-18, MP-6-19 */
 static void reasons_are_shown_for_each_peer(void **state)
 {
     (void)state;

@@ -119,6 +119,7 @@ static fb_status publish(uint32_t i, uint16_t count)
     return ask(i, FB_VERB_PUBLISH, &w)->status;
 }
 
+/* FM-3.6-2, FM-4.1-2, FM-4.1-7, FM-4.1-9, FM-5.2-7 */
 static void a_write_is_announced_and_fetched(void **state)
 {
     (void)state;
@@ -140,6 +141,7 @@ static void a_write_is_announced_and_fetched(void **state)
     }
 }
 
+/* FM-4.1-1, FM-6.2-1, FM-7.3-2, MP-6-16 */
 static void published_ids_reach_every_peer_once(void **state)
 {
     (void)state;
@@ -152,6 +154,7 @@ static void published_ids_reach_every_peer_once(void **state)
     assert_true(test_net_facts(net, 1, FB_FACT_ACKED) > 0);
 }
 
+/* MP-5-11, MP-6-6 */
 static void nothing_is_acknowledged_before_it_is_durable(void **state)
 {
     (void)state;
@@ -165,6 +168,7 @@ static void nothing_is_acknowledged_before_it_is_durable(void **state)
     assert_true(test_net_facts(net, 1, FB_FACT_ACKED) > 0);
 }
 
+/* FM-8.1-1 */
 static void what_a_failed_write_set_recorded_comes_again(void **state)
 {
     (void)state;
@@ -178,6 +182,7 @@ static void what_a_failed_write_set_recorded_comes_again(void **state)
     assert_int_equal(test_net_facts(net, 0, FB_FACT_RESENT), 5);
 }
 
+/* MP-5-13 */
 static void a_restart_remembers_what_was_acknowledged(void **state)
 {
     (void)state;
@@ -196,6 +201,7 @@ static void a_restart_remembers_what_was_acknowledged(void **state)
     assert_int_equal(ids_after, ids);
 }
 
+/* FM-8.3-3, FM-8.3-4, MP-6-9 */
 static void a_partition_heals(void **state)
 {
     (void)state;
@@ -210,6 +216,7 @@ static void a_partition_heals(void **state)
     assert_true(holds(2, "\"alone\""));
 }
 
+/* MP-7-27 */
 static void an_external_carrier_serves_as_well(void **state)
 {
     (void)state;

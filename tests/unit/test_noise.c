@@ -137,6 +137,7 @@ static void assert_span(fb_span got, fb_span want)
     assert_memory_equal(got.p, want.p, want.len);
 }
 
+/* FM-11-3, MP-7-6 */
 static void vectors_of_the_pattern(void **state)
 {
     (void)state;
@@ -303,6 +304,7 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
+/* MP-7-6 */
 static void another_prologue_is_refused(void **state)
 {
     (void)state;
@@ -318,6 +320,7 @@ static void another_prologue_is_refused(void **state)
     pair_end(&x);
 }
 
+/* MP-7-9 */
 static void a_low_order_key_is_refused(void **state)
 {
     (void)state;
@@ -351,6 +354,7 @@ static void turns_are_kept(void **state)
     pair_end(&x);
 }
 
+/* MP-7-19 */
 static void ciphers_rekey_and_end(void **state)
 {
     (void)state;

@@ -77,6 +77,7 @@ static bool accepts(const char *public_key, const char *message, const char *sig
     return one;
 }
 
+/* FM-5.1-11, MP-1-7 */
 static void wycheproof(void **state)
 {
     (void)state;
@@ -102,6 +103,7 @@ static void wycheproof(void **state)
     json_decref(root);
 }
 
+/* MP-1-7 */
 static void speccheck_accepts_number_3_only(void **state)
 {
     (void)state;
@@ -117,6 +119,7 @@ static void speccheck_accepts_number_3_only(void **state)
     json_decref(root);
 }
 
+/* MP-1-6 */
 static void enrolment_refuses_bad_points(void **state)
 {
     (void)state;
@@ -195,6 +198,7 @@ static void handles_are_never_reused(void **state)
     assert_int_equal(fb_sodium_keys(sodium), 0);
 }
 
+/* MP-7-9 */
 static void dh_agrees_and_refuses_zero(void **state)
 {
     (void)state;

@@ -40,6 +40,7 @@ static const fb_message_counts *counts(test_net *net, uint32_t i, uint32_t j)
 
 /* An application that may use a space has its records and nothing else: no verb publishes,
  * subscribes, calls another node or looks into messaging for it. */
+/* FM-1-1, FM-3.6-1, FM-3.6-3, FM-7.2-3, FM-11-6, FM-11-8 */
 static void applications_have_records_and_nothing_else(void **state)
 {
     (void)state;
@@ -90,6 +91,7 @@ static uint32_t open_links(const fb_node *node, uint32_t space)
 }
 
 /* One pair of nodes, two spaces: two links, and what is written in one space stays in it. */
+/* FM-6.2-2, FM-9-2, MP-7-1 */
 static void two_spaces_are_two_links(void **state)
 {
     (void)state;
@@ -116,6 +118,7 @@ static void two_spaces_are_two_links(void **state)
 /* Two nodes write one field apart from each other. Each merges a sibling of its own change and says
  * so once, however many more come; the third has no change of its own among them and says nothing.
  */
+/* FM-5.2-4, MP-6-18 */
 static void conflict_is_told_by_whose_change_it_is(void **state)
 {
     (void)state;
@@ -166,6 +169,7 @@ static fb_status folded(fb_node *node, uint32_t call, uint32_t link, fb_span arg
 
 /* Absent until the peer has folded what is missing: `sync` goes to that peer, once for each answer
  * that says so, and is answered there with one `changed` that leads to nothing but asking again. */
+/* FM-8.3-4, FM-12.5-1, MP-6-10 */
 static void a_folded_answer_leads_to_sync(void **state)
 {
     (void)state;

@@ -221,6 +221,7 @@ static void answers_may_come_later(void **state)
     nothing_is_left();
 }
 
+/* MP-6-10 */
 static void the_server_says_why_not(void **state)
 {
     (void)state;
@@ -487,6 +488,7 @@ static void bad_frames_are_refused(void **state)
 
 /* Every frame in turn is lost, then every second one, then repeated: still each piece comes once.
  */
+/* MP-7-28 */
 static void a_lossy_carrier_delivers_each_piece_once(void **state)
 {
     (void)state;

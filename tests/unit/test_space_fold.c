@@ -209,6 +209,7 @@ static void members_have_their_places_before_who_asks(void **state)
     test_net_free(net);
 }
 
+/* MP-1-6, MP-6-14 */
 static void who_has_no_right_states_nothing(void **state)
 {
     (void)state;

@@ -29,6 +29,7 @@ static uint64_t join_with(test_net *net, uint32_t i, const uint8_t *bytes, size_
     return join(net, i, fb_span_of(bytes, len), test_net_address(i));
 }
 
+/* MP-7-16, FI-2-4 */
 static void approval_opens_the_waiting_link(void **state)
 {
     (void)state;
@@ -122,6 +123,7 @@ static void approval_waits_for_who_is_away(void **state)
 }
 
 /* 1 and 2 join through 0, which is gone when 1 first meets 2: 2 has not heard of 1. */
+/* MP-7-17 */
 static void members_meet_without_who_let_them_in(void **state)
 {
     (void)state;

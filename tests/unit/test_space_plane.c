@@ -62,6 +62,7 @@ static fb_id ask_to_join(test_net *net, uint64_t *asked)
     return space;
 }
 
+/* MP-7-15 */
 static void a_node_joins_and_is_approved(void **state)
 {
     (void)state;
@@ -153,6 +154,7 @@ static void a_join_survives_restarts_of_either_side(void **state)
     test_net_free(net);
 }
 
+/* MP-7-14 */
 static void a_proof_is_good_for_one_handshake_and_one_space(void **state)
 {
     (void)state;
@@ -193,6 +195,7 @@ static void a_proof_is_good_for_one_handshake_and_one_space(void **state)
 }
 
 /* The link that asked is gone before the request is durable, and a stranger has its place. */
+/* MP-7-17 */
 static void an_answer_is_for_who_asked(void **state)
 {
     (void)state;
@@ -258,6 +261,7 @@ static void invites_end(void **state)
 }
 
 /* 0 approved 1 and 2, and 2 does not know of 1 yet: 1 dials 2 and shows the statement. */
+/* MP-7-16 */
 static void a_statement_shown_opens_a_link(void **state)
 {
     (void)state;
@@ -307,6 +311,7 @@ static void a_statement_shown_opens_a_link(void **state)
     test_net_free(net);
 }
 
+/* MP-7-12 */
 static void nothing_of_a_space_is_on_a_link_of_a_stranger(void **state)
 {
     (void)state;
@@ -335,6 +340,7 @@ static uint64_t authenticate(test_net *net, const uint8_t token[32])
     return fb_read_u64(&r);
 }
 
+/* FM-10-1 */
 static void applications_have_tokens_and_spaces(void **state)
 {
     (void)state;

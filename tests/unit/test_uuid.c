@@ -52,6 +52,7 @@ static void text_form_is_exact(void **state)
     assert_int_equal(id.b[15], 0x10);
 }
 
+/* FM-3.1-2, MP-1-3, FI-2-1 */
 static void version_and_variant_are_checked(void **state)
 {
     (void)state;
@@ -65,6 +66,7 @@ static void version_and_variant_are_checked(void **state)
     assert_true(fb_uuid_parse_v7(fb_span_text("0195a3f0-9050-7897-bdef-000000000005"), &id));
 }
 
+/* MP-1-2 */
 static void hex_takes_lowercase_only(void **state)
 {
     (void)state;
@@ -82,6 +84,7 @@ static void hex_takes_lowercase_only(void **state)
     }
 }
 
+/* FM-5.1-2 */
 static void ids_rise_within_one_millisecond(void **state)
 {
     (void)state;
@@ -119,6 +122,7 @@ static void ids_rise_when_the_clock_steps_back(void **state)
     assert_int_equal(gen.behind, 2);
 }
 
+/* FM-3.1-2 */
 static void ids_rise_across_a_restart(void **state)
 {
     (void)state;

@@ -96,6 +96,7 @@ fb_status fb_change_decode(fb_span bytes, fb_change *out)
     if (r.failed || (c.op != FB_CHANGE_WRITE && c.op != FB_CHANGE_DELETE)) {
         return FB_ERR_BATCH_MALFORMED;
     }
+    /* FI-2-1 */
     if (!fb_uuid_is_v7(c.record)) return FB_ERR_BATCH_MALFORMED;
     if (c.op == FB_CHANGE_DELETE && c.field_count != 0) return FB_ERR_BATCH_MALFORMED;
     if (c.field_count > FB_RECORD_FIELDS_MAX) return FB_ERR_LIMIT;

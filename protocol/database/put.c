@@ -530,6 +530,7 @@ static fb_status read_item(fb_node *node, fb_reader *r, uint32_t verb, uint64_t 
     if (status == FB_OK && put && fb_id_is_zero(item->record)) {
         status = fb_new_uuid_held(node, &item->record);
     }
+    /* FI-2-1 */
     if (status == FB_OK && !fb_uuid_is_v7(item->record)) status = FB_ERR_REQUEST_MALFORMED;
     if (status != FB_OK && item->area != FB_NONE) fb_area_unpin(node, item->area);
     return status;

@@ -527,7 +527,6 @@ def test_no_error_is_said_as_none(net):
     ["space", "join", "nonsense"], ["space", "create", ""], ["app", "create", "x" * 201],
 ])
 def test_arguments_that_the_node_judges(net, args):
-    # FI-2-1
     node = net.node("a")
     node.init()
     node.start("--advertise", "127.0.0.1:1")

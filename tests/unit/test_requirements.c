@@ -189,6 +189,42 @@ static void a_folded_answer_leads_to_sync(void **state)
     test_net_free(net);
 }
 
+/* FI-2-1 */
+static void records_are_named_by_uuids_of_version_7(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = test_net_create_space(net, 0);
+    static const struct {
+        uint8_t version, variant;
+        fb_status status;
+    } cases[] = {
+        {0x70, 0x80, FB_OK},
+        {0x70, 0xb0, FB_OK},
+        {0x40, 0x80, FB_ERR_REQUEST_MALFORMED},
+        {0x70, 0xc0, FB_ERR_REQUEST_MALFORMED},
+        {0x70, 0x40, FB_ERR_REQUEST_MALFORMED},
+    };
+    static const uint8_t no_etag[16];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fb_id record = test_net_record_id(1);
+        record.b[6] = cases[i].version;
+        record.b[8] = cases[i].variant;
+        uint8_t bytes[256];
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        fb_write_id(&w, space);
+        fb_write_u8(&w, 1);
+        fb_write_span16(&w, fb_span_text("notes"));
+        fb_write_id(&w, record);
+        fb_write_u8(&w, 2);
+        fb_write_u8(&w, 0);
+        fb_write_bytes(&w, no_etag, sizeof no_etag);
+        fb_write_u16(&w, 0);
+        assert_int_equal(test_net_answer(net, 0, FB_VERB_RECORD_PUT, &w)->status, cases[i].status);
+    }
+    test_net_free(net);
+}
+
 /* An invite of node 0, for people to carry; a forged one has another secret. */
 static size_t invite(test_net *net, fb_id space, bool forged, uint8_t bytes[1024])
 {
@@ -238,6 +274,7 @@ int main(void)
         cmocka_unit_test(two_spaces_are_two_links),
         cmocka_unit_test(conflict_is_told_by_whose_change_it_is),
         cmocka_unit_test(a_folded_answer_leads_to_sync),
+        cmocka_unit_test(records_are_named_by_uuids_of_version_7),
         cmocka_unit_test(neighbours_pay_for_a_stranger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

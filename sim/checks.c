@@ -105,11 +105,13 @@ void fb_sim_backed_up(fb_sim_world *world, uint32_t node)
 
 void fb_sim_rolled_back(fb_sim_world *world, uint32_t node)
 {
+    world->nodes[node].replaced++;
     EACH(restored, node, false);
 }
 
 void fb_sim_forgot(fb_sim_world *world, uint32_t node)
 {
+    world->nodes[node].replaced++;
     EACH(restored, node, true);
 }
 

@@ -14,6 +14,7 @@
 #include "sim/shrink/shrink.h"
 #include "sim/step/diff.h"
 #include "sim/step/step.h"
+#include "sim/vectors/vectors.h"
 #include "sim/view/view.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
@@ -37,6 +38,8 @@ static const char usage[] =
     "                 where two runs part: seeds, schedules, programs, flags\n"
     "  step (FILE | --seed S ...) [--json]\n"
     "                 walks through a run, forwards and back\n"
+    "  export (FILE | --seed S ...) --vectors OUT [--node A]...\n"
+    "                 conformance vectors of a run, for other implementations\n"
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--window N]\n"
     "        [--stored] [--fast]\n"
     "                 speed without faults\n"
@@ -158,6 +161,7 @@ int fb_sim_main(int argc, char **argv)
     if (strcmp(verb, "step") == 0) return fb_sim_step_main(argc, argv);
     if (strcmp(verb, "view") == 0) return fb_sim_view_main(argc, argv);
     if (strcmp(verb, "disk") == 0) return fb_sim_disk_main(argc, argv);
+    if (strcmp(verb, "export") == 0) return fb_sim_export_main(argc, argv);
     if (strcmp(verb, "bench") == 0) return fb_sim_bench_main(argc, argv);
     if (strcmp(verb, "faults") == 0 || strcmp(verb, "checks") == 0 ||
         strcmp(verb, "mutants") == 0 || strcmp(verb, "limits") == 0) {

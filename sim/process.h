@@ -59,8 +59,9 @@ typedef struct fb_sim_node {
     bool held_down;   /* stays down until the end of the round */
     bool running;     /* loading is complete: FACT_STARTED of this incarnation was seen */
     bool needs_start;
-    bool forgot;    /* its disk was lost: it has to join again */
-    uint32_t boots; /* stamp of what is in the queue for this process */
+    bool forgot;       /* its disk was lost: it has to join again */
+    uint32_t replaced; /* times its store became an old one, or empty */
+    uint32_t boots;    /* stamp of what is in the queue for this process */
     uint64_t incarnation;
     uint64_t incarnations;
     uint64_t last_mono_ns;

@@ -184,6 +184,9 @@ static void aead_seal(void *user, const fb_b32 *key, uint64_t nonce, fb_span ad,
     fb_sim_provider *provider = user;
     if (plain.len != 0 && out != plain.p) memmove(out, plain.p, plain.len);
     if (provider->lies != 0) fb_sim_lie(provider, out, plain.len);
+    if (provider->read != NULL && ad.len == 0) {
+        provider->read(provider->reader, false, fb_span_of(out, plain.len));
+    }
     fb_hash128 tag = tag_of(key, nonce, ad, out, plain.len);
     fb_word_store(out + plain.len, tag.lo);
     fb_word_store(out + plain.len + 8, tag.hi);
@@ -192,13 +195,16 @@ static void aead_seal(void *user, const fb_b32 *key, uint64_t nonce, fb_span ad,
 static bool aead_open(void *user, const fb_b32 *key, uint64_t nonce, fb_span ad, fb_span sealed,
                       uint8_t *out)
 {
-    (void)user;
+    const fb_sim_provider *provider = user;
     if (sealed.len < 16) return false;
     size_t len = sealed.len - 16;
     fb_hash128 tag = tag_of(key, nonce, ad, sealed.p, len);
     if (fb_word_load(sealed.p + len) != tag.lo || fb_word_load(sealed.p + len + 8) != tag.hi)
         return false;
     if (len != 0 && out != sealed.p) memmove(out, sealed.p, len);
+    if (provider->read != NULL && ad.len == 0) {
+        provider->read(provider->reader, true, fb_span_of(out, len));
+    }
     return true;
 }
 

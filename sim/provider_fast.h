@@ -36,6 +36,9 @@ typedef struct fb_sim_provider {
     uint64_t *fired;   /* counters by lie, or NULL */
     uint8_t kept[512]; /* an envelope sent earlier */
     uint32_t kept_len;
+    /* Who reads along what transport messages say; NULL: nobody. */
+    void (*read)(void *user, bool opened, fb_span plain);
+    void *reader;
 } fb_sim_provider;
 
 void fb_sim_provider_init(fb_sim_provider *provider, fb_seed identity, fb_seed secrets,

@@ -12,8 +12,10 @@ further and does not fail by that check. Exit: 0 all found, 1 some not, 2 usage.
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
+import os
 import pathlib
 import re
 import statistics
@@ -83,9 +85,10 @@ class Bug:
         self.runs = []
         self.found = []
 
-    def run(self, program, healthy, events):
-        for seed, sound in healthy.items():
-            run = Run(program, seed, events, self.name)
+    def run(self, pool, program, healthy, events):
+        runs = [pool.submit(Run, program, seed, events, self.name) for seed in healthy]
+        for sound, job in zip(healthy.values(), runs):
+            run = job.result()
             self.runs.append(run)
             further = sound.result == "pass" or sound.steps > run.steps
             if run.failed() and further and sound.check != run.check:
@@ -145,6 +148,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=10, help="seeds 1 to N")
     parser.add_argument("--events", default="1m")
     parser.add_argument("--bug", action="append", default=[])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
@@ -158,10 +162,12 @@ def main():
         return 2
     bugs = [Bug(row) for row in rows if not arguments.bug or row[0] in arguments.bug]
     seeds = range(1, arguments.seeds + 1)
-    healthy = {seed: Run(program, seed, arguments.events) for seed in seeds}
-    for bug in bugs:
-        bug.run(program, healthy, arguments.events)
-        print(bug.line(), flush=True)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        sound = {seed: pool.submit(Run, program, seed, arguments.events) for seed in seeds}
+        healthy = {seed: job.result() for seed, job in sound.items()}
+        for bug in bugs:
+            bug.run(pool, program, healthy, arguments.events)
+            print(bug.line(), flush=True)
     lines = report(bugs, healthy, checks(program), arguments)
     print("\n".join(lines[len(bugs) + 3:]))
     if arguments.write:

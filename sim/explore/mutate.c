@@ -219,7 +219,43 @@ static bool same_records(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
     return true;
 }
 
+/* Fewer of them: what is left of a run is its weather, in far fewer steps. */
+static bool clients_thinned(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+{
+    (void)other;
+    uint64_t of_16 = 6 + roll(d, 9);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < plan->line_count; i++) {
+        fb_sim_line line = plan->lines[i];
+        if (line.kind == FB_SIM_LINE_OP && roll(d, 16) < of_16) continue;
+        plan->lines[kept++] = line;
+    }
+    plan->line_count = kept;
+    return true;
+}
+
 /* Rounds. */
+
+/* The beginning of one stays; a window that is open then ends with it. */
+static bool round_shortened(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+{
+    (void)other;
+    uint32_t round = (uint32_t)roll(d, plan->round_count), kept = 0;
+    uint64_t length = plan->rounds[round].length_ns;
+    if (length < 2 * SECOND) return true;
+    length = length / 16 * (4 + roll(d, 9));
+    plan->rounds[round].length_ns = length;
+    for (uint32_t i = 0; i < plan->line_count; i++) {
+        fb_sim_line line = plan->lines[i];
+        if (line.round == round && line.kind <= FB_SIM_LINE_WINDOW) {
+            if (line.at_ns >= length) continue;
+            if (line.kind == FB_SIM_LINE_WINDOW) line.until_ns = fb_min_u64(line.until_ns, length);
+        }
+        plan->lines[kept++] = line;
+    }
+    plan->line_count = kept;
+    return true;
+}
 
 static void lines_of_round_gone(fb_sim_plan *plan, uint32_t round)
 {
@@ -340,7 +376,8 @@ static const change changes[] = {
     windows_together, windows_together, window_again,   window_again,    window_stretched,
     window_elsewhere, window_harder,    message_line,   message_line,    crash_line,
     crash_line,       same_records,     rounds_fewer,   round_again,     round_without_weather,
-    weather_of_other, weather_of_other, round_of_other,
+    weather_of_other, weather_of_other, round_of_other, clients_thinned, clients_thinned,
+    round_shortened,  round_shortened,
 };
 
 bool fb_sim_mutate(fb_sim_plan *plan, const fb_sim_plan *other, fb_seed seed, uint64_t number)

@@ -15,7 +15,7 @@ import sys
 import catalogue
 
 MEMBERS = {"id", "keyword", "covers", "place", "text", "status", "part", "why", "untestable",
-           "nowhere", "checks", "tests"}
+           "offline", "nowhere", "checks", "tests"}
 
 
 def entry_findings(document, parts):

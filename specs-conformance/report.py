@@ -113,6 +113,11 @@ def excuse_findings(project):
             continue
         if not one.get("checks") and not one.get("tests") and not one.get("untestable", "").strip():
             yield f"{one['id']}: no check, no test, and no reason why"
+        excuse = one.get("offline", one.get("untestable", "")).strip()
+        if catalogue.is_must(one) and not one.get("checks") and not excuse:
+            yield f"{one['id']}: {one['keyword']}, and no check looks at it while nodes run, nor why"
+        if one.get("offline") and one.get("checks"):
+            yield f"{one['id']}: no check looks at it, it says, but names {one['checks'][0]}"
 
 
 def citation_findings(project):
@@ -198,8 +203,7 @@ def _cell(text):
 def shown_by(one, code=lambda text: f"`{text}`"):
     parts = [code(name) for name in one.get("checks", [])]
     parts += [code(name) for name in one.get("tests", [])]
-    if one.get("untestable"):
-        parts.append(one["untestable"])
+    parts += [one[key] for key in ("offline", "untestable") if one.get(key)]
     if one.get("why"):
         parts.append(one["why"])
     return parts
@@ -305,7 +309,7 @@ def page(project, data):
         tests = "".join(
             '<code{}>{}</code>'.format(' class="bad"' if t["passed"] is False else "",
                                        html.escape(t["test"])) for t in one["tests"])
-        reason = html.escape(" ".join(one.get(key, "") for key in ("untestable", "why")).strip())
+        reason = html.escape(" ".join(one.get(key, "") for key in ("offline", "untestable", "why")).strip())
         code = "".join(f"<code>{html.escape(place)}</code>" for place in one["code"])
         rows.append(f'<tr class="{one["status"]}" data-k="{one["keyword"]}" data-s="{one["status"]}">'
                     f'<td id="{one["id"]}">{one["id"]}<td>{one["keyword"]}'

@@ -51,6 +51,7 @@ covers = 1
 place = "first sentence"
 text = "No shouting."
 status = "implemented"
+offline = "Nothing can shout."
 tests = ["test_count.quiet"]
 [[requirement]]
 id = "FM-2.1-2"
@@ -248,6 +249,14 @@ class CitationTest(Sample):
     def test_a_check_that_says_more(self):
         self.change("sim/checkers/counts.c", "FM-1-1", "FM-1-1, FM-2.1-1")
         self.finds(self.citations(), "does not name counts for FM-2.1-1")
+
+    def test_a_must_that_no_check_looks_at(self):
+        self.entry('offline = "Nothing can shout."\n', "")
+        self.finds(self.citations(), "FM-2.1-1", "no check looks at it")
+
+    def test_offline_and_looked_at(self):
+        self.entry('checks = ["counts"]', 'checks = ["counts"]\noffline = "Nobody looks."')
+        self.finds(self.citations(), "FM-1-1", "names counts")
 
     def test_neither_exercised_nor_excused(self):
         self.entry('untestable = "Nobody can wait long enough."\n', "")

@@ -307,10 +307,41 @@ static fb_sim_blob value_of(const fb_sim_keys *keys, const row *r, fb_span value
     return blob;
 }
 
-void fb_sim_store_put(fb_sim_store *store, fb_span key, fb_span value)
+/* The table of a long run is larger than the caches, and a set names a dozen keys all over it. So
+ * the first of them are looked up together: buckets are asked for, then rows, then they are used.
+ */
+#define AHEAD 32u
+
+typedef struct lookups {
+    uint32_t hashes[AHEAD];
+    uint32_t count;
+    uint32_t used;
+} lookups;
+
+static void look_ahead(const fb_sim_keys *keys, lookups *l, fb_span key)
+{
+    if (l->count == AHEAD) return;
+    uint32_t hash = hash_of(key);
+    l->hashes[l->count++] = hash;
+    __builtin_prefetch(&keys->buckets[hash & keys->bucket_mask]);
+}
+
+static void look_at_rows(const fb_sim_keys *keys, const lookups *l)
+{
+    for (uint32_t i = 0; i < l->count; i++) {
+        fb_sim_blob blob = keys->buckets[l->hashes[i] & keys->bucket_mask];
+        if (blob != 0) __builtin_prefetch(row_of(keys, blob)->values);
+    }
+}
+
+static uint32_t next_hash(lookups *l, fb_span key)
+{
+    return l->used < l->count ? l->hashes[l->used++] : hash_of(key);
+}
+
+static void put(fb_sim_store *store, fb_span key, uint32_t hash, fb_span value)
 {
     fb_sim_keys *keys = store->keys;
-    uint32_t hash = hash_of(key);
     row *r = row_find(keys, key, hash);
     if (r == NULL || r->values[store->column] == 0) {
         if (store->items == store->items_max) fb_sim_fail_resource("items of a store");
@@ -324,17 +355,21 @@ void fb_sim_store_put(fb_sim_store *store, fb_span key, fb_span value)
     fb_sim_blob_drop(keys->blobs, old);
 }
 
-/* The value of a key, 0 when it is absent. */
-static fb_sim_blob find(const fb_sim_store *store, fb_span key)
+void fb_sim_store_put(fb_sim_store *store, fb_span key, fb_span value)
 {
-    const row *r = row_find(store->keys, key, hash_of(key));
+    put(store, key, hash_of(key), value);
+}
+
+/* The value of a key, 0 when it is absent. */
+static fb_sim_blob find(const fb_sim_store *store, fb_span key, uint32_t hash)
+{
+    const row *r = row_find(store->keys, key, hash);
     return r == NULL ? 0 : r->values[store->column];
 }
 
-void fb_sim_store_delete(fb_sim_store *store, fb_span key)
+static void delete (fb_sim_store *store, fb_span key, uint32_t hash)
 {
     fb_sim_keys *keys = store->keys;
-    uint32_t hash = hash_of(key);
     row *r = row_find(keys, key, hash);
     if (r == NULL || r->values[store->column] == 0) return;
     fb_sim_blob_drop(keys->blobs, r->values[store->column]);
@@ -347,9 +382,14 @@ void fb_sim_store_delete(fb_sim_store *store, fb_span key)
     row_give(keys, blob);
 }
 
+void fb_sim_store_delete(fb_sim_store *store, fb_span key)
+{
+    delete (store, key, hash_of(key));
+}
+
 bool fb_sim_store_get(const fb_sim_store *store, fb_span key, fb_span *value)
 {
-    fb_sim_blob blob = find(store, key);
+    fb_sim_blob blob = find(store, key, hash_of(key));
     if (blob == 0) return false;
     *value = fb_sim_blob_bytes(store->keys->blobs, blob);
     return true;
@@ -396,16 +436,22 @@ void fb_sim_store_copy(fb_sim_store *to, const fb_sim_store *from)
 
 bool fb_sim_store_apply(fb_sim_store *store, fb_span write_set)
 {
+    lookups ahead = {.count = 0};
     fb_reader check = fb_reader_of(write_set);
-    while (fb_reader_left(&check) != 0) fb_write_entry_next(&check);
+    while (fb_reader_left(&check) != 0) {
+        fb_span key = fb_write_entry_next(&check).key;
+        if (!check.failed) look_ahead(store->keys, &ahead, key);
+    }
     if (check.failed) return false;
+    look_at_rows(store->keys, &ahead);
     fb_reader r = fb_reader_of(write_set);
     while (fb_reader_left(&r) != 0) {
         fb_write_entry entry = fb_write_entry_next(&r);
+        uint32_t hash = next_hash(&ahead, entry.key);
         if (entry.kind == FB_WRITE_PUT) {
-            fb_sim_store_put(store, entry.key, entry.value);
+            put(store, entry.key, hash, entry.value);
         } else {
-            fb_sim_store_delete(store, entry.key);
+            delete (store, entry.key, hash);
         }
     }
     return true;
@@ -525,8 +571,16 @@ static void range_read(const fb_sim_store *store, const fb_read_item *item, fb_w
 
 bool fb_sim_store_read(const fb_sim_store *store, fb_span read_set, fb_writer *out)
 {
+    lookups ahead = {.count = 0};
     fb_reader r = fb_reader_of(read_set);
     uint16_t items = fb_read_u16(&r);
+    for (uint16_t i = 0; i < items && !r.failed; i++) {
+        fb_read_item item = fb_read_item_next(&r);
+        if (!r.failed && item.kind == FB_READ_KEY) look_ahead(store->keys, &ahead, item.low);
+    }
+    look_at_rows(store->keys, &ahead);
+    r = fb_reader_of(read_set);
+    items = fb_read_u16(&r);
     for (uint16_t i = 0; i < items; i++) {
         fb_read_item item = fb_read_item_next(&r);
         if (r.failed) return false;
@@ -535,7 +589,7 @@ bool fb_sim_store_read(const fb_sim_store *store, fb_span read_set, fb_writer *o
             continue;
         }
         if (item.kind != FB_READ_KEY) return false;
-        fb_sim_blob value = find(store, item.low);
+        fb_sim_blob value = find(store, item.low, next_hash(&ahead, item.low));
         fb_write_u8(out, 1);
         fb_write_u32(out, value == 0 ? 0 : 1);
         if (value != 0) entry_write(store, out, &item, item.low, value);

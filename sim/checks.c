@@ -7,7 +7,7 @@
 
 #define DIRECTOR_FACTS                                                                             \
     (FB_SIM_FACT(FB_FACT_STARTED) | FB_SIM_FACT(FB_FACT_LINK_BOUND) |                              \
-     FB_SIM_FACT(FB_FACT_LINK_ENDED) | FB_SIM_FACT(FB_FACT_MEMBER))
+     FB_SIM_FACT(FB_FACT_LINK_ENDED) | FB_SIM_FACT(FB_FACT_MEMBER) | FB_SIM_FACT(FB_FACT_BATCH))
 
 void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -106,12 +106,14 @@ void fb_sim_backed_up(fb_sim_world *world, uint32_t node)
 void fb_sim_rolled_back(fb_sim_world *world, uint32_t node)
 {
     world->nodes[node].replaced++;
+    fb_sim_director_restored(world);
     EACH(restored, node, false);
 }
 
 void fb_sim_forgot(fb_sim_world *world, uint32_t node)
 {
     world->nodes[node].replaced++;
+    fb_sim_director_restored(world);
     EACH(restored, node, true);
 }
 

@@ -51,6 +51,7 @@ static void phase_begin(fb_sim_world *world, fb_sim_phase phase, uint64_t length
         d->healed_ns = world->now_ns;
         d->joins = false;
         d->rescue_len = d->rescuer = 0;
+        d->caught_ns = 0;
     }
     d->phase = phase;
     d->phase_since_ns = world->now_ns;
@@ -118,6 +119,8 @@ uint64_t fb_sim_agreed_by_ns(const fb_sim_world *world)
     if (hung != 0) since = fb_max_u64(since, hung + t->silent_ns + t->heartbeat_ns);
     uint64_t lost = world->network.disturbed_ns;
     if (lost != 0) since = fb_max_u64(since, lost + t->call_ns);
+    /* All that was ever written may be on its way to an empty disk: while it comes, it comes. */
+    if (d->behind) since = fb_max_u64(since, d->caught_ns);
     /* What goes on disturbing is no excuse for ever. */
     since = fb_min_u64(since, d->healed_ns + HEAL_MAX_NS);
     uint64_t hops = world->config.degree == 0 ? 1 : 6;
@@ -128,6 +131,10 @@ void fb_sim_director_fact(fb_sim_world *world, uint32_t node, const fb_effect *f
 {
     fb_sim_director *d = world->director;
     uint32_t nodes = world->config.nodes;
+    if (fact->a == FB_FACT_BATCH) {
+        if (!world->held_apart[node]) d->caught_ns = world->now_ns;
+        return;
+    }
     uint64_t *bound = &d->bound[(size_t)node * nodes];
     if (fact->a == FB_FACT_LINK_BOUND && fact->len >= 32) {
         fb_id peer;
@@ -143,6 +150,11 @@ void fb_sim_director_fact(fb_sim_world *world, uint32_t node, const fb_effect *f
         if (fact->c == FB_ERR_LINK_PENDING) d->stranger_ns = world->now_ns;
     }
     if (!world->held_apart[node]) d->stirred_ns = world->now_ns;
+}
+
+void fb_sim_director_restored(fb_sim_world *world)
+{
+    world->director->behind = true;
 }
 
 void fb_sim_director_over(fb_sim_world *world, uint32_t node)
@@ -645,12 +657,13 @@ static void stall_text(const fb_sim_world *world, char *out, size_t cap)
     }
 }
 
-/* All that was on its way has come: nothing of what a liar said is left. */
+/* All that was on its way has come: nothing of what a liar said is left, nobody is behind. */
 static void liars_forgiven(fb_sim_world *world)
 {
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         if (world->held_apart[i]) return;
     }
+    world->director->behind = false;
     memset(world->liars, 0, world->config.nodes * sizeof *world->liars);
 }
 

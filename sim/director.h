@@ -49,6 +49,8 @@ typedef struct fb_sim_director {
     uint64_t shut_ns;     /* somebody was shut out last; 0: never */
     uint64_t stranger_ns; /* somebody without a name was shut out for long last */
     bool joins;           /* a member of the core lost its disk and joins again */
+    bool behind;          /* since all agreed last, a disk was lost or set back */
+    uint64_t caught_ns;   /* then: when a batch was applied last in this HEAL; 0: none was */
     uint64_t quiet_ns;    /* from here on only heartbeats are left */
     bool bench;
     uint32_t record;     /* that every node is asked for */
@@ -67,6 +69,8 @@ void fb_sim_director_init(fb_sim_world *world, fb_arena *arena);
 /* Puts the first turn into the queue. */
 void fb_sim_director_start(fb_sim_world *world);
 void fb_sim_at_script(fb_sim_world *world);
+/* A node's store is an old one, or empty. */
+void fb_sim_director_restored(fb_sim_world *world);
 /* True when the reply was to the director. */
 bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply);
 

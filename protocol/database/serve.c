@@ -284,7 +284,7 @@ static void serve_end(fb_node *node, uint32_t call, void *state)
     const serve_state *s = state;
     fb_serve *serve = alive(node, s->slot, s->serial);
     if (serve == NULL) return;
-    serve->used = false;
+    serve->used = MUTANT(SERVED_PLACE_KEPT, false, serve->depth > 0);
     fb_area_unpin(node, serve->area);
 }
 

@@ -89,7 +89,7 @@ static void pause_then_dial(fb_node *node, uint32_t index)
     fb_address *address = &node->links->book[index];
     if (MUTANT(DIALLING_GIVES_UP, false, address->attempt > 2)) return;
     const fb_timing *timing = &node->options.timing;
-    uint64_t pause = timing->redial_min_ns;
+    uint64_t pause = MUTANT(DIALS_WITHOUT_PAUSE, timing->redial_min_ns, 0u);
     uint64_t cap = MUTANT(BACKOFF_WITHOUT_CAP, timing->redial_max_ns, FB_NEVER / 4);
     cap *= MUTANT(CAP_TRIPLED, 1u, 3u);
     for (uint32_t i = 0; i < address->attempt && pause < cap; i++) pause *= 2;

@@ -81,5 +81,7 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_tree_recomputed,
     &fb_sim_check_honest_fits,
     &fb_sim_check_honest_well_formed,
+    &fb_sim_check_tables_empty,
+    &fb_sim_check_work_bounded,
     NULL,
 };

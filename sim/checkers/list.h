@@ -36,6 +36,8 @@ extern const fb_sim_check fb_sim_check_session_guarantees;
 extern const fb_sim_check fb_sim_check_one_link;
 extern const fb_sim_check fb_sim_check_tree_recomputed;
 extern const fb_sim_check fb_sim_check_honest_fits;
+extern const fb_sim_check fb_sim_check_tables_empty;
+extern const fb_sim_check fb_sim_check_work_bounded;
 
 /* Keys of what checks remember: never 0. */
 static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)

@@ -9,6 +9,11 @@ endforeach()
 # __FILE__ is the path from the root, so that messages and objects do not name the build machine.
 add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 
+# What people run where they built it. Hashes of runs do not depend on it (tests/determinism.py).
+if(FB_NATIVE)
+  add_compile_options(-march=native)
+endif()
+
 if(FB_SANITIZE)
   set(sanitize -fsanitize=${FB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_compile_options(${sanitize})

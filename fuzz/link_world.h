@@ -418,11 +418,11 @@ static inline void world_sent_invite(fb_node *node, uint32_t link)
 }
 
 static const fb_channel world_messaging_ops = {
-    NULL, world_up, world_down, world_messaging, world_peek_messaging, world_sent_messaging};
+    NULL, world_up, world_down, world_messaging, world_peek_messaging, world_sent_messaging, NULL};
 static const fb_channel world_calls_ops = {
-    NULL, NULL, world_calls_down, world_calls, world_peek_calls, world_sent_calls};
+    NULL, NULL, world_calls_down, world_calls, world_peek_calls, world_sent_calls, NULL};
 static const fb_channel world_invite_ops = {
-    world_shown, NULL, world_invite_down, world_invite, world_peek_invite, world_sent_invite};
+    world_shown, NULL, world_invite_down, world_invite, world_peek_invite, world_sent_invite, NULL};
 
 /* Events, and what they cause. */
 static inline void world_carry_out(world *w, uint32_t i, fb_effects *fx);

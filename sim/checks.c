@@ -3,11 +3,20 @@
 
 #include "protocol/base/assert.h"
 #include "protocol/base/word.h"
+#include "sim/checkers/list.h"
 #include "sim/director.h"
 
 #define DIRECTOR_FACTS                                                                             \
     (FB_SIM_FACT(FB_FACT_STARTED) | FB_SIM_FACT(FB_FACT_LINK_BOUND) |                              \
      FB_SIM_FACT(FB_FACT_LINK_ENDED) | FB_SIM_FACT(FB_FACT_MEMBER) | FB_SIM_FACT(FB_FACT_BATCH))
+
+/* Facts about one message. */
+#define MESSAGE_FACTS                                                                              \
+    (FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_DELIVERED) |    \
+     FB_SIM_FACT(FB_FACT_REFUSED) | FB_SIM_FACT(FB_FACT_DROPPED))
+
+/* Messages that are remembered, at most: several windows of every link. */
+#define MESSAGES (1u << 13)
 
 void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -17,9 +26,20 @@ void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
     FB_ASSERT(count < 64);
     void **states = fb_arena_take(arena, count, sizeof *states);
     uint64_t *seen = fb_arena_take(arena, count, sizeof *seen);
+    uint32_t wanted = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        wanted += (uint32_t)__builtin_popcountll(fb_sim_check_list[i]->facts);
+    }
+    fb_sim_watch *watches = fb_arena_take(arena, wanted, sizeof *watches);
+    fb_sim_told *told = fb_arena_take(arena, 1, sizeof *told);
+    fb_sim_memo messages = {0};
+    fb_sim_memo_init(&messages, arena, MESSAGES, FB_SIM_KNOWN_VALUES);
     bool real = arena->base != NULL;
     if (real) {
         world->checks = checks;
+        checks->watches = watches;
+        checks->told = told;
+        checks->messages = messages;
         checks->states = states;
         checks->seen = seen;
         checks->count = count;
@@ -37,9 +57,18 @@ void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
         checks->with_backup |= check->backup != NULL ? bit : 0;
         checks->with_restored |= check->restored != NULL ? bit : 0;
         for (uint32_t k = 0; k < 64; k++) {
-            if ((check->facts >> k & 1) != 0) checks->by_fact[k] |= bit;
             if ((check->events >> k & 1) != 0) checks->by_event[k] |= bit;
         }
+    }
+    uint16_t at = 0;
+    for (uint32_t k = 0; real && k < 64; k++) {
+        checks->fact_first[k] = at;
+        for (uint32_t i = 0; i < count; i++) {
+            const fb_sim_check *check = fb_sim_check_list[i];
+            if ((check->facts >> k & 1) == 0) continue;
+            watches[at++] = (fb_sim_watch){check->fact, states[i], &seen[i]};
+        }
+        checks->fact_first[k + 1] = at;
     }
 }
 
@@ -59,15 +88,38 @@ void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *eve
     }
 }
 
+/* Takes a fact apart. */
+static void tell(fb_sim_world *world, uint32_t node, const fb_effect *fact)
+{
+    fb_sim_told *told = world->checks->told;
+    told->message = fb_sim_message_of(fact);
+    const fb_sim_message *m = &told->message;
+    told->end = fb_sim_link_end(world, fact->b);
+    told->peer = fb_sim_node_of(world, m->peer);
+    told->known = NULL;
+    told->sent_ms = 0;
+    if ((MESSAGE_FACTS >> fact->a & 1) == 0) return;
+    fb_id self = world->nodes[node].id;
+    bool comes = fact->a == FB_FACT_DELIVERED || fact->a == FB_FACT_REFUSED;
+    told->key = fb_sim_message_key(m->id, comes ? m->peer : self, comes ? self : m->peer);
+    if (fact->a == FB_FACT_REFUSED || fact->a == FB_FACT_DROPPED) return;
+    told->known = fb_sim_memo_at(&world->checks->messages, told->key);
+    if (fact->a == FB_FACT_DELIVERED) told->sent_ms = fb_sim_sent_ms(world, fact, told);
+}
+
 void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact)
 {
     if (fact->a == FB_FACT_STARTED) world->nodes[node].running = true;
     if ((DIRECTOR_FACTS >> (fact->a & 63) & 1) != 0) fb_sim_director_fact(world, node, fact);
     if (!watching(world) || fact->a >= 64) return;
-    for (uint64_t bits = world->checks->by_fact[fact->a]; bits != 0; bits &= bits - 1) {
-        uint32_t i = fb_word_lowest(bits);
-        world->checks->seen[i]++;
-        fb_sim_check_list[i]->fact(world, world->checks->states[i], node, fact);
+    struct fb_sim_checks *checks = world->checks;
+    const fb_sim_watch *watch = &checks->watches[checks->fact_first[fact->a]];
+    const fb_sim_watch *end = &checks->watches[checks->fact_first[fact->a + 1]];
+    if (watch == end) return;
+    if ((fb_sim_told_facts >> fact->a & 1) != 0) tell(world, node, fact);
+    for (; watch < end; watch++) {
+        ++*watch->seen;
+        watch->fact(world, watch->state, node, fact);
         if (world->stop) return;
     }
 }

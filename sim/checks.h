@@ -4,6 +4,7 @@
 #ifndef FB_SIM_CHECKS_H
 #define FB_SIM_CHECKS_H
 
+#include "sim/memo.h"
 #include "sim/world.h"
 
 typedef struct fb_sim_check {
@@ -40,17 +41,28 @@ typedef struct fb_sim_check {
 
 extern const fb_sim_check *const fb_sim_check_list[]; /* NULL at the end */
 
+/* One check that wants facts of a kind. */
+typedef struct fb_sim_watch {
+    void (*fact)(fb_sim_world *world, void *state, uint32_t node, const fb_effect *fact);
+    void *state;
+    uint64_t *seen;
+} fb_sim_watch;
+
 struct fb_sim_checks {
     void **states; /* by place in the list */
     uint32_t count;
-    /* For each fact and event kind: who wants it, as a bit set over the list. */
-    uint64_t by_fact[64];
+    /* Who wants facts of each kind: runs of `watches`, in the order of the list. */
+    fb_sim_watch *watches;
+    uint16_t fact_first[65];
+    /* For each event kind: who wants it, as a bit set over the list. */
     uint64_t by_event[64];
     /* The same for what became of write sets and stores. */
     uint64_t with_reply, with_wrote, with_over, with_backup, with_restored;
-    void *sent;     /* delivered_was_sent.c: what others ask it */
-    uint64_t calls; /* for `checks` with counters */
-    uint64_t *seen; /* by place: how often its precondition was true */
+    void *sent;               /* delivered_was_sent.c: what others ask it */
+    fb_sim_memo messages;     /* what several checks remember of each: fb_sim_known */
+    struct fb_sim_told *told; /* the fact that they look at, taken apart */
+    uint64_t calls;           /* for `checks` with counters */
+    uint64_t *seen;           /* by place: how often its precondition was true */
 };
 
 void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena);

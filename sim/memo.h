@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded memory of 64-bit keys with a value each: what a check saw lately.
+/* A bounded memory of 64-bit keys with a few words each: what checks saw lately.
  *
  * Two tables: new keys go to the young one; when it is half full the old one is forgotten and they
  * change places. So at least the last quarter of all places is remembered, at no cost of ageing. */
@@ -8,27 +8,28 @@
 
 #include "protocol/base/alloc.h"
 
-typedef struct fb_sim_memo_slot {
-    uint64_t key; /* 0: free */
-    uint64_t value;
-} fb_sim_memo_slot;
+#define FB_SIM_MEMO_VALUES_MAX 7u
 
 typedef struct fb_sim_memo {
-    fb_sim_memo_slot *tables[2];
+    uint64_t *tables[2]; /* of places: a key, 0 for a free one, and its values */
     uint32_t mask;
-    uint32_t used; /* of the young one */
+    uint32_t stride; /* words of a place */
+    uint32_t used;   /* places of the young one */
     uint8_t young;
     uint32_t turns; /* how often they changed places: from the second time on keys are forgotten */
 } fb_sim_memo;
 
-/* places: a power of two, in each of both tables. */
-void fb_sim_memo_init(fb_sim_memo *memo, fb_arena *arena, uint32_t places);
+/* places: a power of two, in each of both tables; values of each key: 1 to the bound above. */
+void fb_sim_memo_init(fb_sim_memo *memo, fb_arena *arena, uint32_t places, uint32_t values);
 void fb_sim_memo_clear(fb_sim_memo *memo);
-/* The place of a key's value, which is 0 when the key is new. One probe less than find and put. */
+/* A key's values, which are 0 when the key is new; until the next key is added. One probe less than
+ * find and put. */
 uint64_t *fb_sim_memo_at(fb_sim_memo *memo, uint64_t key);
-/* The value of a key, to be read or changed, or NULL. */
+/* The values of a key, to be read or changed, or NULL. */
 uint64_t *fb_sim_memo_find(fb_sim_memo *memo, uint64_t key);
-/* Sets it. key is any number but 0. */
+/* Sets the first value. key is any number but 0. */
 void fb_sim_memo_put(fb_sim_memo *memo, uint64_t key, uint64_t value);
+/* Sets one value of every key to 0. */
+void fb_sim_memo_zero(fb_sim_memo *memo, uint32_t value);
 
 #endif

@@ -32,6 +32,9 @@ void fb_sim_network_init(fb_sim_world *world, fb_arena *arena)
     net->dial_timeout_ns = UINT64_C(3000000000);
     if (arena->base == NULL) return;
     for (uint32_t i = 0; i < nodes; i++) net->answers[i] = (uint16_t)i;
+    for (uint32_t i = 0; i < nodes * nodes; i++) {
+        net->paths[i].delay_draws = fb_draw_base(world->seed, FB_SIM_STREAM_DELAY, i);
+    }
     for (uint32_t i = 0; i < net->connection_count; i++) {
         fb_sim_connection *c = &net->connections[i];
         c->next_free = i + 1 < net->connection_count ? i + 1 : NONE;
@@ -51,10 +54,10 @@ static uint64_t path_entity(const fb_sim_world *world, const fb_sim_path *path)
     return (uint64_t)(path - world->network.paths);
 }
 
-static uint64_t path_delay(const fb_sim_world *world, const fb_sim_path *path, uint64_t occurrence)
+static uint64_t path_delay(const fb_sim_path *path, uint64_t occurrence)
 {
     if (path->delay_mean_ns == 0) return path->delay_min_ns;
-    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_DELAY, path_entity(world, path), occurrence);
+    uint64_t bits = fb_draw_at(path->delay_draws, occurrence);
     return path->delay_min_ns + fb_sim_exponential(bits, path->delay_mean_ns);
 }
 
@@ -283,8 +286,8 @@ void fb_sim_dial(fb_sim_world *world, uint32_t node, uint64_t dial, fb_span addr
     fb_sim_path *there = fb_sim_path_of(world, node, to);
     fb_sim_path *back = fb_sim_path_of(world, to, node);
     uint64_t occurrence = there->dials++;
-    uint64_t at = world->now_ns + path_delay(world, there, occurrence << 32);
-    uint64_t answer = at + path_delay(world, back, (occurrence << 32) + 1);
+    uint64_t at = world->now_ns + path_delay(there, occurrence << 32);
+    uint64_t answer = at + path_delay(back, (occurrence << 32) + 1);
     uint32_t end = end_name(world, c, 0);
     if (!known || there->blocked || back->blocked ||
         world->carriers[node * world->config.nodes + to] == FB_SIM_ROUTE_CARRIER) {
@@ -438,7 +441,7 @@ static void stream_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side
         flow->busy_until_ns = at;
         world->fired[FB_SIM_FAULT_RATE]++;
     }
-    at = fb_max_u64(at + path_delay(world, path, occurrence) + what.delay_ns, flow->last_at_ns);
+    at = fb_max_u64(at + path_delay(path, occurrence) + what.delay_ns, flow->last_at_ns);
     flow->last_at_ns = at;
     bool harmed = len != bytes.len;
     if (len != 0) {
@@ -827,7 +830,7 @@ static void frame_push(fb_sim_world *world, fb_sim_connection *c, uint32_t side,
     }
     for (uint32_t i = 0; i < copies; i++) {
         uint64_t key = occurrence + ((uint64_t)i << 48);
-        uint64_t at = world->now_ns + path_delay(world, path, key) + what.delay_ns;
+        uint64_t at = world->now_ns + path_delay(path, key) + what.delay_ns;
         if (one_of(world, path, FB_SIM_STREAM_REORDER, key, path->reorder_of)) {
             at += fb_draw_below(world->seed, FB_SIM_STREAM_REORDER, path_entity(world, path),
                                 key + (UINT64_C(1) << 56), path->reorder_ns);

@@ -17,6 +17,7 @@ typedef struct fb_sim_world fb_sim_world;
 typedef struct fb_sim_path {
     uint64_t delay_min_ns;
     uint64_t delay_mean_ns; /* beyond the minimum, exponential */
+    uint64_t delay_draws;   /* fb_draw_base of its delays */
     uint64_t reorder_ns;
     uint32_t rate; /* bytes a second; 0: no limit */
     uint32_t corrupt_of;

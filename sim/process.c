@@ -108,6 +108,7 @@ void fb_sim_process_init(fb_sim_world *world, uint32_t index, fb_arena *arena)
     node->tick_at_ns = FB_NEVER;
     node->disk.read_mean_ns = world->config.read_mean_ns;
     node->disk.write_mean_ns = world->config.write_mean_ns;
+    node->disk.write_draws = fb_draw_base(world->seed, FB_SIM_STREAM_STORE_WRITE, index);
 }
 
 /* Start and end. */
@@ -307,7 +308,7 @@ static void flush_begin(fb_sim_world *world, uint32_t index)
 {
     fb_sim_node *node = &world->nodes[index];
     node->writes_flushing = node->write_count;
-    uint64_t bits = fb_draw(world->seed, FB_SIM_STREAM_STORE_WRITE, index, node->disk.writes * 4);
+    uint64_t bits = fb_draw_at(node->disk.write_draws, node->disk.writes * 4);
     uint64_t after = 1000 + fb_sim_exponential(bits, node->disk.write_mean_ns);
     if (node->disk.write_mean_ns > world->config.write_mean_ns) {
         world->fired[FB_SIM_FAULT_WRITE_LATE]++;
@@ -346,7 +347,7 @@ void fb_sim_write_set(fb_sim_world *world, uint32_t index, uint64_t incarnation,
         node->write_count == 1 ||
         node->writes[(node->write_first + node->write_count - 2) % FB_SIM_WRITES_PENDING].applied;
     if (first && !write->fails &&
-        (fb_draw(world->seed, FB_SIM_STREAM_STORE_WRITE, index, occurrence * 4 + 2) & 7) == 0) {
+        (fb_draw_at(node->disk.write_draws, occurrence * 4 + 2) & 7) == 0) {
         if (!fb_sim_store_apply(&node->store, bytes)) goto malformed;
         write->applied = true;
         node->applied_w = w;

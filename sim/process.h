@@ -37,6 +37,7 @@ typedef struct fb_sim_disk {
     bool loses_unsynced;
     uint64_t reads; /* occurrences */
     uint64_t writes;
+    uint64_t write_draws; /* fb_draw_base of its writes */
 } fb_sim_disk;
 
 /* What the weather does to ticks; all 0: they come when they are due. */

@@ -26,10 +26,41 @@ static void rise(fb_sim_entry *heap, uint32_t at, fb_sim_entry entry)
     heap[at] = entry;
 }
 
+/* The same among sorted ones: all that come before it move up. */
+static void insert(fb_sim_entry *entries, uint32_t at, fb_sim_entry entry)
+{
+    for (; at > 0 && before(&entries[at - 1], &entry); at--) entries[at] = entries[at - 1];
+    entries[at] = entry;
+}
+
+/* Sorted the other way round they are a heap. */
+static void become_heap(fb_sim_queue *queue)
+{
+    fb_sim_entry *entries = queue->entries;
+    for (uint32_t i = 0, k = queue->count; i + 1 < k; i++) {
+        fb_sim_entry entry = entries[i];
+        entries[i] = entries[--k];
+        entries[k] = entry;
+    }
+    queue->is_heap = true;
+}
+
+static void become_sorted(fb_sim_queue *queue)
+{
+    for (uint32_t i = 1; i < queue->count; i++) insert(queue->entries, i, queue->entries[i]);
+    queue->is_heap = false;
+}
+
 void fb_sim_queue_put(fb_sim_queue *queue, fb_sim_entry entry)
 {
     FB_ASSERT(queue->count < queue->capacity);
-    rise(queue->entries, queue->count++, entry);
+    if (!queue->is_heap && queue->count == FB_SIM_QUEUE_SORTED_MAX) become_heap(queue);
+    uint32_t at = queue->count++;
+    if (queue->is_heap) {
+        rise(queue->entries, at, entry);
+    } else {
+        insert(queue->entries, at, entry);
+    }
 }
 
 void fb_sim_queue_push(fb_sim_queue *queue, uint64_t time_ns, uint32_t node, uint32_t kind,
@@ -64,27 +95,43 @@ static void sink(fb_sim_entry *heap, uint32_t count, uint32_t at, fb_sim_entry l
     heap[at] = last;
 }
 
-bool fb_sim_queue_pop(fb_sim_queue *queue, fb_sim_entry *out)
+static void heap_take(fb_sim_queue *queue, uint32_t place)
 {
-    if (queue->count == 0) return false;
     fb_sim_entry *heap = queue->entries;
-    *out = heap[0];
     fb_sim_entry last = heap[--queue->count];
-    if (queue->count != 0) sink(heap, queue->count, 0, last);
-    return true;
+    if (place != queue->count) {
+        if (place > 0 && before(&last, &heap[(place - 1) / 4])) {
+            rise(heap, place, last);
+        } else {
+            sink(heap, queue->count, place, last);
+        }
+    }
+    if (queue->count <= FB_SIM_QUEUE_SORTED_MAX / 2) become_sorted(queue);
 }
 
 fb_sim_entry fb_sim_queue_take(fb_sim_queue *queue, uint32_t place)
 {
     FB_ASSERT(place < queue->count);
-    fb_sim_entry *heap = queue->entries;
-    fb_sim_entry taken = heap[place];
-    fb_sim_entry last = heap[--queue->count];
-    if (place == queue->count) return taken;
-    if (place > 0 && before(&last, &heap[(place - 1) / 4])) {
-        rise(heap, place, last);
+    fb_sim_entry *entries = queue->entries;
+    fb_sim_entry taken = entries[place];
+    if (queue->is_heap) {
+        heap_take(queue, place);
     } else {
-        sink(heap, queue->count, place, last);
+        queue->count--;
+        for (uint32_t i = place; i < queue->count; i++) entries[i] = entries[i + 1];
     }
     return taken;
+}
+
+bool fb_sim_queue_pop(fb_sim_queue *queue, fb_sim_entry *out)
+{
+    const fb_sim_entry *first = fb_sim_queue_first(queue);
+    if (first == NULL) return false;
+    *out = *first;
+    if (queue->is_heap) {
+        heap_take(queue, 0);
+    } else {
+        queue->count--;
+    }
+    return true;
 }

@@ -18,8 +18,13 @@ typedef struct fb_sim_entry {
     uint32_t stamp; /* generation of that thing; an entry for an older one is void */
 } fb_sim_entry;
 
+#define FB_SIM_QUEUE_SORTED_MAX 32u
+
 typedef struct fb_sim_queue {
-    fb_sim_entry *entries; /* a heap of four children a node */
+    /* While they are few they are sorted, the first one at the end: what is far away stays where it
+     * is. More of them are a heap of four children a node. */
+    fb_sim_entry *entries;
+    bool is_heap;
     uint32_t count;
     uint32_t capacity;
     uint64_t sequence;
@@ -31,6 +36,13 @@ void fb_sim_queue_init(fb_sim_queue *queue, fb_sim_entry *memory, uint32_t capac
 /* Asserts that there is room: the world sizes the queue from its other limits. */
 void fb_sim_queue_push(fb_sim_queue *queue, uint64_t time_ns, uint32_t node, uint32_t kind,
                        uint32_t ref, uint32_t stamp);
+
+/* NULL when empty. */
+static inline const fb_sim_entry *fb_sim_queue_first(const fb_sim_queue *queue)
+{
+    if (queue->count == 0) return NULL;
+    return &queue->entries[queue->is_heap ? 0 : queue->count - 1];
+}
 
 /* False when empty. */
 bool fb_sim_queue_pop(fb_sim_queue *queue, fb_sim_entry *out);

@@ -187,6 +187,7 @@ static void paths_reset(fb_sim_world *world)
         *path = (fb_sim_path){
             .delay_min_ns = world->config.delay_min_ns,
             .delay_mean_ns = world->config.delay_mean_ns,
+            .delay_draws = path->delay_draws,
             .in_order = world->weather->count == 0,
             .sends = path->sends,
             .deliveries = path->deliveries,

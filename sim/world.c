@@ -586,8 +586,8 @@ static bool tick_is_first(const fb_sim_world *world, uint32_t index)
 {
     uint64_t at = tick_time(world, index);
     if (at == FB_NEVER) return false;
-    if (world->queue.count == 0) return true;
-    const fb_sim_entry *first = &world->queue.entries[0];
+    const fb_sim_entry *first = fb_sim_queue_first(&world->queue);
+    if (first == NULL) return true;
     return at != first->time_ns ? at < first->time_ns : index + 1 < fb_sim_entry_node(first);
 }
 

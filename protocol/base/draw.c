@@ -12,13 +12,22 @@ static uint64_t mix(uint64_t x)
     return x;
 }
 
-uint64_t fb_draw(fb_seed seed, uint32_t stream, uint64_t entity, uint64_t occurrence)
+uint64_t fb_draw_base(fb_seed seed, uint32_t stream, uint64_t entity)
 {
     uint64_t x = mix(seed.lo + UINT64_C(0x9e3779b97f4a7c15));
     x = mix(x ^ (seed.hi + UINT64_C(0xd1b54a32d192ed03)));
     x = mix(x ^ (stream * UINT64_C(0x8cb92ba72f3d8dd7) + 1));
-    x = mix(x + entity);
-    return mix(x ^ (occurrence * UINT64_C(0xaef17502108ef2d9) + 3));
+    return mix(x + entity);
+}
+
+uint64_t fb_draw_at(uint64_t base, uint64_t occurrence)
+{
+    return mix(base ^ (occurrence * UINT64_C(0xaef17502108ef2d9) + 3));
+}
+
+uint64_t fb_draw(fb_seed seed, uint32_t stream, uint64_t entity, uint64_t occurrence)
+{
+    return fb_draw_at(fb_draw_base(seed, stream, entity), occurrence);
 }
 
 uint64_t fb_draw_below(fb_seed seed, uint32_t stream, uint64_t entity, uint64_t occurrence,

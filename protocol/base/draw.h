@@ -14,6 +14,10 @@ typedef struct fb_seed {
 /* Uniform over all 64-bit values. */
 uint64_t fb_draw(fb_seed seed, uint32_t stream, uint64_t entity, uint64_t occurrence);
 
+/* The same in two steps, for who draws often under one seed, stream and entity. */
+uint64_t fb_draw_base(fb_seed seed, uint32_t stream, uint64_t entity);
+uint64_t fb_draw_at(uint64_t base, uint64_t occurrence);
+
 /* Uniform over 0 .. bound-1 without bias; bound 0 gives 0. */
 uint64_t fb_draw_below(fb_seed seed, uint32_t stream, uint64_t entity, uint64_t occurrence,
                        uint64_t bound);

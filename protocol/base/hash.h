@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two hashes of the core that need no secrecy: XXH3 (hash tables, digests, traces) and BLAKE3
- * (area ids, fingerprints, Merkle roots). Everything else is the provider's. */
+/* The two hashes of the core that need no secrecy: XXH3 (hash tables, traces; the digest has mix.h)
+ * and BLAKE3 (area ids, fingerprints, Merkle roots). Everything else is the provider's. */
 #ifndef FB_BASE_HASH_H
 #define FB_BASE_HASH_H
 

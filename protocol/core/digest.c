@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/core/digest.h"
 
+#include "protocol/base/mix.h"
 #include "protocol/core/digests.h"
 #include "protocol/core/internal.h"
 
@@ -23,9 +24,12 @@ void fb_digests_layout(fb_node *node, fb_arena *arena)
 
 void fb_digest_touch(fb_node *node, fb_digest_tag tag, uint32_t index)
 {
+    fb_digest_touch_cell(node, node->digests.kinds[tag]->cell(node, index), tag, index);
+}
+
+void fb_digest_mark(fb_node *node, fb_digest_cell *cell, fb_digest_tag tag, uint32_t index)
+{
     fb_digests *digests = &node->digests;
-    fb_digest_cell *cell = digests->kinds[tag]->cell(node, index);
-    if (cell->dirty) return;
     cell->dirty = true;
     FB_ASSERT(digests->dirty_count < digests->capacity);
     digests->dirty[digests->dirty_count++] = (struct fb_digest_mark){cell, (uint32_t)tag, index};
@@ -43,18 +47,16 @@ void fb_digests_update(fb_node *node)
 {
     fb_digests *digests = &node->digests;
     if (digests->dirty_count == 0) return;
-    uint8_t bytes[8 + FB_DIGEST_OBJECT_BYTES_MAX];
+    uint8_t bytes[FB_DIGEST_OBJECT_BYTES_MAX];
     for (uint32_t i = 0; i < digests->dirty_count; i++) {
         struct fb_digest_mark mark = digests->dirty[i];
         const fb_digest_kind *kind = digests->kinds[mark.tag];
         fb_digest_cell *cell = mark.cell;
         fb_writer w = fb_writer_of(bytes, sizeof bytes);
-        const uint64_t name = (uint64_t)mark.tag << 32 | mark.index;
-        fb_write_words(&w, &name, 1);
         kind->write(node, mark.index, &w);
         FB_ASSERT(!w.failed);
         fb_hash128 fresh = {0, 0};
-        if (w.at > 8) fresh = fb_xxh128(bytes, w.at, 0);
+        if (w.at != 0) fresh = fb_mix128(bytes, w.at, (uint64_t)mark.tag << 32 | mark.index);
         digests->sum = exchanged(digests->sum, cell->last, fresh);
         cell->last = fresh;
         cell->dirty = false;

@@ -24,10 +24,9 @@ typedef enum fb_digest_tag {
     FB_DIGEST_APPLICATION,
     FB_DIGEST_SHOWN, /* space: what the ends of a link have to show each other */
     FB_DIGEST_ADDRESS,
-    FB_DIGEST_LINK,
+    FB_DIGEST_LINK,         /* with what the messaging plane holds for it */
     FB_DIGEST_SENDER,       /* messaging: what is remembered of a sender, its counters and floor */
     FB_DIGEST_SEEN,         /* messaging: the remembered ids of a sender */
-    FB_DIGEST_CHANNEL,      /* messaging: send and receive state of a link */
     FB_DIGEST_ENVELOPE,     /* messaging: an envelope in the pool */
     FB_DIGEST_ANNOUNCEMENT, /* messaging: what is to be told about an area */
     FB_DIGEST_ORPHANS,      /* messaging: what waits for a peer's next link */
@@ -58,7 +57,14 @@ typedef struct fb_digest_kind {
 /* From a plane's layout: makes a kind known and reserves its place in the list of dirty objects. */
 void fb_digest_register(fb_node *node, fb_digest_tag tag, const fb_digest_kind *kind);
 
-/* The object changed in this step. Cheap when it was marked already. */
+/* The object changed in this step. */
 void fb_digest_touch(fb_node *node, fb_digest_tag tag, uint32_t index);
+/* The same for who has the object at hand: one look when it was marked already. */
+void fb_digest_mark(fb_node *node, fb_digest_cell *cell, fb_digest_tag tag, uint32_t index);
+static inline void fb_digest_touch_cell(fb_node *node, fb_digest_cell *cell, fb_digest_tag tag,
+                                        uint32_t index)
+{
+    if (!cell->dirty) fb_digest_mark(node, cell, tag, index);
+}
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/core/effect.h"
 
+#include "protocol/base/word.h"
 #include "protocol/core/internal.h"
 
 static size_t padded(size_t len)
@@ -8,21 +9,34 @@ static size_t padded(size_t len)
     return (len + 7) & ~(size_t)7;
 }
 
+static inline bool fits(const fb_node *node, size_t len)
+{
+    return sizeof(fb_effect) + padded(len) <= node->effects_cap - node->out->used;
+}
+
 bool fb_effect_fits(const fb_node *node, size_t len)
 {
-    const fb_effects *out = node->out;
-    return sizeof(fb_effect) + padded(len) <= node->effects_cap - out->used;
+    return fits(node, len);
+}
+
+/* Zeros behind `len` bytes, up to the next effect. */
+static inline void pad(uint8_t *bytes, size_t len)
+{
+    if (len % 8 == 0) return;
+    uint8_t *end = bytes + padded(len);
+    uint64_t last = fb_word_load(end - 8) & (UINT64_MAX >> (8 - len % 8) * 8);
+    fb_word_store(end - 8, last);
 }
 
 uint8_t *fb_effect_room(fb_node *node, fb_effect_kind kind, uint64_t a, uint64_t b, uint64_t c,
                         size_t len)
 {
     fb_effects *out = node->out;
-    FB_ASSERT(fb_effect_fits(node, len) && len <= UINT32_MAX);
+    FB_ASSERT(fits(node, len) && len <= UINT32_MAX);
     fb_effect *effect = (fb_effect *)(void *)(out->memory + out->used);
     *effect = (fb_effect){(uint32_t)kind, (uint32_t)len, a, b, c};
     uint8_t *bytes = (uint8_t *)(effect + 1);
-    memset(bytes + len, 0, padded(len) - len);
+    if (len % 8 != 0) fb_word_store(bytes + padded(len) - 8, 0);
     node->last_effect = out->used;
     out->used += sizeof *effect + padded(len);
     return bytes;
@@ -35,7 +49,7 @@ void fb_effect_trim(fb_node *node, size_t len)
     FB_ASSERT(len <= effect->len);
     effect->len = (uint32_t)len;
     uint8_t *bytes = (uint8_t *)(effect + 1);
-    memset(bytes + len, 0, padded(len) - len);
+    pad(bytes, len);
     out->used = node->last_effect + sizeof *effect + padded(len);
 }
 
@@ -49,7 +63,7 @@ void fb_effect_put(fb_node *node, fb_effect_kind kind, uint64_t a, uint64_t b, u
 void fb_observe(fb_node *node, fb_fact fact, uint64_t b, uint64_t c, fb_span bytes)
 {
     if (!node->options.observe) return;
-    if (!fb_effect_fits(node, bytes.len)) {
+    if (!fits(node, bytes.len)) {
         fb_count(node, FB_COUNTER_FACTS_DROPPED, 1);
         return;
     }

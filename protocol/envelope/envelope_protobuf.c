@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protobuf encoding (profile 3). One canonical form: ascending fields, each at most once,
  * shortest varints, no explicit defaults, nothing unknown. Anything else is malformed. */
+#include "protocol/base/word.h"
 #include "protocol/envelope/fields.h"
 
 /* The tag of each field is one byte: number << 3 | wire type. */
@@ -33,7 +34,13 @@ typedef struct raw_fields {
     fb_span bytes[FB_ENVELOPE_FIELDS + 1];
     uint64_t mode;
     uint64_t timestamp;
+    uint32_t present; /* a bit for each */
 } raw_fields;
+
+#define BIT(field) (UINT32_C(1) << (field))
+/* What every envelope has; a draft need not have its source and signature. */
+#define REQUIRED       (BIT(FB_ENVELOPE_FIELDS + 1) - 2 - BIT(FB_ENVELOPE_CORRELATION))
+#define REQUIRED_DRAFT (REQUIRED - BIT(FB_ENVELOPE_SOURCE) - BIT(FB_ENVELOPE_SIGNATURE))
 
 /* An unsigned varint of up to 64 bits in its shortest form; NULL with *why set if it is not. */
 /* MP-3-5 */
@@ -81,6 +88,7 @@ static const char *read_fields(fb_span in, raw_fields *raw, unsigned *field, siz
         p = read_varint(p + 1, end, &value, &why);
         if (p == NULL) return why;
         if (value == 0) return "a field with its default value";
+        raw->present |= BIT(number);
         if (is_varint(number)) {
             if (number == FB_ENVELOPE_MODE) raw->mode = value;
             if (number == FB_ENVELOPE_TIMESTAMP) raw->timestamp = value;
@@ -98,16 +106,10 @@ static const char *read_fields(fb_span in, raw_fields *raw, unsigned *field, siz
 /* FM-5.1-1, FM-9-1, FM-11-9, MP-4-2 */
 static void check_missing(fb_decoding *d, const raw_fields *raw, bool draft)
 {
-    for (unsigned i = FB_ENVELOPE_ID; i <= FB_ENVELOPE_SIGNATURE; i++) {
-        if (i == FB_ENVELOPE_CORRELATION) continue;
-        if (draft && (i == FB_ENVELOPE_SOURCE || i == FB_ENVELOPE_SIGNATURE)) continue;
-        bool absent = i == FB_ENVELOPE_MODE        ? raw->mode == 0
-                      : i == FB_ENVELOPE_TIMESTAMP ? raw->timestamp == 0
-                                                   : raw->bytes[i].len == 0;
-        if (absent) {
-            fb_decoding_refuse(d, FB_ERR_MALFORMED, (fb_envelope_field)i, "the field is missing");
-        }
-    }
+    uint32_t missing = (draft ? REQUIRED_DRAFT : REQUIRED) & ~raw->present;
+    if (missing == 0) return;
+    fb_envelope_field first = (fb_envelope_field)fb_word_lowest(missing);
+    fb_decoding_refuse(d, FB_ERR_MALFORMED, first, "the field is missing");
 }
 
 /* 16 bytes as an id, or NULL. */

@@ -19,19 +19,39 @@ static const char *const field_names[FB_ENVELOPE_FIELDS + 1] = {
     "signature",
 };
 
-static const char *const type_names[] = {
-    "",
-    "platform.replication.sync",
-    "platform.replication.changed",
-    "platform.replication.conflict",
+/* A name and its length. */
+typedef struct label {
+    const char *text;
+    size_t len;
+} label;
+
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+
+static const label type_names[] = {
+    NAME(""),
+    NAME("platform.replication.sync"),
+    NAME("platform.replication.changed"),
+    NAME("platform.replication.conflict"),
 };
 
-static const char *const topic_names[] = {
-    "",
-    TOPIC_PREFIX "database",
-    TOPIC_PREFIX "file",
-    TOPIC_PREFIX "state",
+static const label topic_names[] = {
+    NAME(""),
+    NAME(TOPIC_PREFIX "database"),
+    NAME(TOPIC_PREFIX "file"),
+    NAME(TOPIC_PREFIX "state"),
 };
+
+/* The names have different lengths, so at most one is compared. */
+static int find_name(const label *names, int last, fb_span text)
+{
+    for (int i = 1; i <= last; i++) {
+        if (text.len == names[i].len && memcmp(text.p, names[i].text, text.len) == 0) return i;
+    }
+    return 0;
+}
 
 const char *fb_envelope_field_name(fb_envelope_field field)
 {
@@ -41,30 +61,23 @@ const char *fb_envelope_field_name(fb_envelope_field field)
 /* FM-5.2-1 */
 const char *fb_message_type_name(fb_message_type type)
 {
-    return (unsigned)type <= FB_TYPE_CONFLICT ? type_names[type] : "";
+    return (unsigned)type <= FB_TYPE_CONFLICT ? type_names[type].text : "";
 }
 
-/* The names have different lengths, so at most one is compared. */
 fb_message_type fb_message_type_of(fb_span name)
 {
-    for (int i = FB_TYPE_SYNC; i <= FB_TYPE_CONFLICT; i++) {
-        if (fb_span_equal(name, fb_span_text(type_names[i]))) return (fb_message_type)i;
-    }
-    return (fb_message_type)0;
+    return (fb_message_type)find_name(type_names, FB_TYPE_CONFLICT, name);
 }
 
 /* FM-7.1-2, MP-6-20 */
 const char *fb_topic_name(fb_topic topic)
 {
-    return (unsigned)topic <= FB_TOPIC_STATE ? topic_names[topic] : "";
+    return (unsigned)topic <= FB_TOPIC_STATE ? topic_names[topic].text : "";
 }
 
 fb_topic fb_topic_of(fb_span name)
 {
-    for (int i = FB_TOPIC_DATABASE; i <= FB_TOPIC_STATE; i++) {
-        if (fb_span_equal(name, fb_span_text(topic_names[i]))) return (fb_topic)i;
-    }
-    return FB_TOPIC_FOREIGN;
+    return (fb_topic)find_name(topic_names, FB_TOPIC_STATE, name);
 }
 
 /* FM-7.1-1, MP-4-9 */

@@ -76,6 +76,9 @@ typedef struct fb_channel {
     bool (*peek)(fb_node *node, uint32_t link, fb_frame_out *out);
     /* The frame last peeked was given to the carrier whole. */
     void (*sent)(fb_node *node, uint32_t link);
+    /* NULL, or: lays down what the plane holds for the link, a part of the link's digest
+     * (digest.h). The plane says fb_link_touch when that changed. */
+    void (*digest)(const fb_node *node, uint32_t link, fb_writer *w);
 } fb_channel;
 
 /* From a plane's layout. Several planes may share the control channel: a control frame's first byte
@@ -96,6 +99,9 @@ void fb_control_register(fb_node *node, fb_control_type type, const fb_channel *
 
 /* The plane has something for `peek`. Cheap when said already. */
 void fb_link_has_output(fb_node *node, uint32_t link, fb_channel_id channel);
+
+/* What `digest` of a channel lays down for the link changed. */
+void fb_link_touch(fb_node *node, uint32_t link);
 
 const fb_link_info *fb_link_at(const fb_node *node, uint32_t link);
 uint32_t fb_link_capacity(const fb_node *node);

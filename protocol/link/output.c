@@ -332,9 +332,10 @@ void fb_link_has_output(fb_node *node, uint32_t index, fb_channel_id channel)
 
 static bool any_ready(const fb_links *links)
 {
-    uint64_t any = 0;
-    for (uint32_t w = 0; w < links->ready_words; w++) any |= links->ready[w];
-    return any != 0;
+    for (uint32_t w = 0; w < links->ready_words; w++) {
+        if (links->ready[w] != 0) return true;
+    }
+    return false;
 }
 
 void fb_links_flush(fb_node *node)

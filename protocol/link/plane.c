@@ -23,6 +23,11 @@ const fb_link_info *fb_link_at(const fb_node *node, uint32_t link)
     return &node->links->table[link].info;
 }
 
+void fb_link_touch(fb_node *node, uint32_t link)
+{
+    fb_links_touch(node, link);
+}
+
 uint32_t fb_link_capacity(const fb_node *node)
 {
     return node->links->capacity;
@@ -62,6 +67,8 @@ static void write_plane(const fb_links *links, fb_writer *w)
 
 #define LINK_WORDS 10u
 
+_Static_assert(FB_FRAME_BYTES_MAX < 1u << 20, "three places in a frame stand in one word");
+
 static void link_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_links *links = node->links;
@@ -71,30 +78,33 @@ static void link_write(const fb_node *node, uint32_t index, fb_writer *w)
     }
     const fb_link *link = &links->table[index];
     if (link->info.state == FB_LINK_FREE) return;
-    uint64_t bits = (uint64_t)link->info.state | (uint64_t)link->step << 4 |
-                    (uint64_t)link->owes << 8 | (uint64_t)link->wants << 16 |
-                    (uint64_t)link->control_wants << 20 | (uint64_t)link->local_ok << 32 |
-                    (uint64_t)link->peer_ok << 33 | (uint64_t)link->shown << 34 |
-                    (uint64_t)link->up << 35 | (uint64_t)link->kept << 36 |
-                    (uint64_t)link->stranger << 37 | (uint64_t)link->paused << 38 |
-                    (uint64_t)link->close_sent << 39 | (uint64_t)link->ended << 40 |
-                    (uint64_t)link->info.offset_known << 41;
-    bool external = link->info.external;
-    const uint64_t words[LINK_WORDS] = {
-        bits,
-        link->fixed,
-        link->info.heard_ns,
-        (uint64_t)link->info.clock_offset_us,
-        link->credit,
-        (uint64_t)link->points << 32 | link->in_used,
-        link->piece_at,
-        external ? link->numbers[FB_CHANNEL_CONTROL] : link->send.nonce,
-        external ? link->numbers[FB_CHANNEL_MESSAGING] : link->receive.nonce,
-        external ? link->numbers[FB_CHANNEL_CALLS]
-                 : (uint64_t)link->parts[FB_CHANNEL_MESSAGING].used << 32 |
-                       link->parts[FB_CHANNEL_CALLS].used,
-    };
-    fb_write_words(w, words, LINK_WORDS);
+    uint8_t *out = fb_write_room(w, 8 * LINK_WORDS);
+    if (out == NULL) return;
+    fb_word_store(out, (uint64_t)link->info.state | (uint64_t)link->step << 4 |
+                           (uint64_t)link->owes << 8 | (uint64_t)link->wants << 16 |
+                           (uint64_t)link->control_wants << 20 | (uint64_t)link->ended << 40 |
+                           (uint64_t)link->info.offset_known << 41);
+    memcpy(out + 8, link->flags, sizeof link->flags);
+    fb_word_store(out + 16, link->fixed);
+    fb_word_store(out + 24, link->info.heard_ns);
+    fb_word_store(out + 32, (uint64_t)link->info.clock_offset_us);
+    fb_word_store(out + 40, link->credit);
+    fb_word_store(out + 48, (uint64_t)link->points << 32 | link->in_used);
+    if (link->info.external) {
+        fb_word_store(out + 56, link->numbers[FB_CHANNEL_CONTROL]);
+        fb_word_store(out + 64, link->numbers[FB_CHANNEL_MESSAGING]);
+        fb_word_store(out + 72, link->numbers[FB_CHANNEL_CALLS]);
+    } else {
+        fb_word_store(out + 56, link->send.nonce);
+        fb_word_store(out + 64, link->receive.nonce);
+        fb_word_store(out + 72, link->piece_at << 40 |
+                                    (uint64_t)link->parts[FB_CHANNEL_MESSAGING].used << 20 |
+                                    link->parts[FB_CHANNEL_CALLS].used);
+    }
+    for (uint32_t c = 0; c < FB_CHANNELS; c++) {
+        const fb_channel *ops = node->channels[c];
+        if (ops != NULL && ops->digest != NULL) ops->digest(node, index, w);
+    }
 }
 
 static const fb_digest_kind link_kind = {"link", link_count, link_cell, link_write};

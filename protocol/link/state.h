@@ -44,16 +44,22 @@ typedef struct fb_link {
     uint32_t wants;         /* a bit for each channel with output */
     uint32_t control_wants; /* a bit for each control type with output */
 
-    bool local_ok; /* the peer is an approved member here */
-    bool peer_ok;  /* the peer said that it holds the link open */
-    bool shown;    /* one's own binding is out, and the planes know it */
-    bool up;       /* local_ok and peer_ok, and the planes know it */
+    /* Of one byte each, so that the digest takes them as they stand. */
+    union {
+        struct {
+            bool local_ok;   /* the peer is an approved member here */
+            bool peer_ok;    /* the peer said that it holds the link open */
+            bool shown;      /* one's own binding is out, and the planes know it */
+            bool up;         /* local_ok and peer_ok, and the planes know it */
+            bool kept;       /* an invite was proven: may outlive the 30 s */
+            bool stranger;   /* counted among the pending links of the acceptor */
+            bool paused;     /* received bytes wait for a durable write set */
+            bool close_sent; /* closing, and FB_FX_CLOSE is out */
+        };
+        uint8_t flags[8];
+    };
     bool bound_fact;
-    bool kept;     /* an invite was proven: may outlive the 30 s */
-    bool stranger; /* counted among the pending links of the acceptor */
-    bool paused;   /* received bytes wait for a durable write set */
-    bool ended;    /* closing, and the planes were told */
-    bool close_sent;
+    bool ended;      /* closing, and the planes were told */
     bool dial_again; /* the renewal of an old link was asked for */
     uint8_t phase;   /* of the heartbeat's period in which it beats */
     fb_preamble_status refusal;
@@ -192,8 +198,7 @@ void fb_links_fix(fb_node *node, uint32_t index);
 /* The link changed: its digest. */
 static inline void fb_links_touch(fb_node *node, uint32_t index)
 {
-    /* Marked already, as a rule: several parts of one step touch the same link. */
-    if (!node->links->table[index].cell.dirty) fb_digest_touch(node, FB_DIGEST_LINK, index);
+    fb_digest_touch_cell(node, &node->links->table[index].cell, FB_DIGEST_LINK, index);
 }
 /* The link may have something to emit. */
 static inline void fb_links_ready(fb_node *node, uint32_t index)

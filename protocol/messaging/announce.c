@@ -152,7 +152,7 @@ static void set_pending(fb_node *node, uint32_t index, uint32_t link)
     *word |= bit;
     a->pending++;
     channel->pending++;
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    fb_link_touch(node, link);
     fb_link_has_output(node, link, FB_CHANNEL_MESSAGING);
 }
 
@@ -293,7 +293,7 @@ static void clear_pending(fb_node *node, uint32_t link, uint32_t index)
     pending_row(m, link)[index / 64] &= ~(UINT64_C(1) << index % 64);
     m->announcement[index].pending--;
     m->channel[link].pending--;
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    fb_link_touch(node, link);
     free_if_done(node, index);
 }
 

@@ -33,7 +33,7 @@ static fb_status frame(fb_node *node, uint32_t link, fb_span bytes)
     if (!fb_reader_done(&r) || type != FB_CONTROL_INTEREST) return FB_ERR_MALFORMED;
     if (!channel->up) return FB_OK;
     channel->interest = topics & FB_TOPICS_ALL;
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    fb_link_touch(node, link);
     return FB_OK;
 }
 

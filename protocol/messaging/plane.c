@@ -81,31 +81,29 @@ static void record_write(const fb_node *node, uint32_t index, fb_writer *w)
     write_counts(&node->messaging->sender[r->member], w);
 }
 
-static fb_digest_cell *channel_cell(fb_node *node, uint32_t index)
-{
-    return &node->messaging->channel[index].digest;
-}
+#define CHANNEL_WORDS 8u
 
+/* A part of the link's digest. */
 static void channel_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_message_channel *c = &node->messaging->channel[index];
     if (!c->up) return;
-    const uint64_t words[] = {
-        (uint64_t)c->member << 32 | (uint64_t)c->interest << 16 | (uint64_t)c->out << 8 |
-            (uint64_t)c->floor_reset_used | (uint64_t)c->ack_again << 1 |
-            (uint64_t)c->interest_due << 2,
-        c->base,
-        (uint64_t)c->count << 32 | c->given,
-        c->mix,
-        (uint64_t)c->redo_count << 32 | c->pending,
-        (uint64_t)c->scan << 32 | c->unicasts,
-        c->received,
-        c->ack_sent,
-    };
-    fb_write_words(w, words, sizeof words / sizeof words[0]);
+    uint8_t *out = fb_write_room(w, 8 * (CHANNEL_WORDS + 2 * (size_t)c->hold_count));
+    if (out == NULL) return;
+    fb_word_store(out, (uint64_t)c->member << 32 | (uint64_t)c->interest << 16 |
+                           (uint64_t)c->out << 8 | (uint64_t)c->floor_reset_used |
+                           (uint64_t)c->ack_again << 1 | (uint64_t)c->interest_due << 2);
+    fb_word_store(out + 8, c->base);
+    fb_word_store(out + 16, (uint64_t)c->count << 32 | c->given);
+    fb_word_store(out + 24, c->mix);
+    fb_word_store(out + 32, (uint64_t)c->redo_count << 32 | c->pending);
+    fb_word_store(out + 40, (uint64_t)c->scan << 32 | c->unicasts);
+    fb_word_store(out + 48, c->received);
+    fb_word_store(out + 56, c->ack_sent);
     for (uint32_t i = 0; i < c->hold_count; i++) {
-        fb_write_u64(w, c->holds[i].w);
-        fb_write_u64(w, c->holds[i].number);
+        out += 16;
+        fb_word_store(out + 48, c->holds[i].w);
+        fb_word_store(out + 56, c->holds[i].number);
     }
 }
 
@@ -169,15 +167,13 @@ static void orphans_write(const fb_node *node, uint32_t index, fb_writer *w)
 static const fb_digest_kind kinds[] = {
     {"sender", members_count, sender_cell, sender_write},
     {"seen", links_count, record_cell, record_write},
-    {"channel", links_count, channel_cell, channel_write},
     {"envelope", signals_count, signal_cell, signal_write},
     {"announcement", announcements_count, announcement_cell, announcement_write},
     {"orphans", links_count, orphans_cell, orphans_write},
 };
 /* clang-format on */
 static const fb_digest_tag tags[] = {
-    FB_DIGEST_SENDER,   FB_DIGEST_SEEN,         FB_DIGEST_CHANNEL,
-    FB_DIGEST_ENVELOPE, FB_DIGEST_ANNOUNCEMENT, FB_DIGEST_ORPHANS,
+    FB_DIGEST_SENDER, FB_DIGEST_SEEN, FB_DIGEST_ENVELOPE, FB_DIGEST_ANNOUNCEMENT, FB_DIGEST_ORPHANS,
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -189,9 +185,7 @@ static void up(fb_node *node, uint32_t link)
     const fb_link_info *info = fb_link_at(node, link);
     fb_message_channel *channel = &m->channel[link];
     bool interest_due = channel->interest_due;
-    fb_digest_cell digest = channel->digest;
     memset(channel, 0, sizeof *channel);
-    channel->digest = digest;
     channel->up = true;
     channel->external = info->external;
     channel->interest_due = interest_due;
@@ -204,7 +198,7 @@ static void up(fb_node *node, uint32_t link)
     fb_timer_init(&channel->resend, FB_TIMER_REPEAT, link);
     channel->up_place = m->up_count;
     m->up_links[m->up_count++] = link;
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    fb_link_touch(node, link);
     fb_record_attach(node, channel->space, channel->member);
     fb_redeliver_up(node, link);
 }
@@ -226,7 +220,7 @@ static void down(fb_node *node, uint32_t link, fb_error why)
     m->up_links[channel->up_place] = last;
     m->channel[last].up_place = channel->up_place;
     fb_record_detach(node, channel->member);
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    fb_link_touch(node, link);
     /* One link replaced another: the one that stays takes over what was unacknowledged. */
     /* MP-7-23 */
     uint32_t other = fb_link_to(node, channel->space, channel->member);
@@ -258,7 +252,7 @@ static fb_status frame(fb_node *node, uint32_t link, fb_span bytes)
     /* MP-7-26, MP-7-27 */
     if (number <= channel->received) {
         channel->ack_again = true;
-        fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+        fb_link_touch(node, link);
         fb_ack_wake(node, link);
     }
     return FB_OK; /* ahead of its turn: the sender repeats it */
@@ -270,6 +264,7 @@ static const fb_channel channel_ops = {
     .frame = frame,
     .peek = fb_window_peek,
     .sent = fb_window_sent,
+    .digest = channel_write,
 };
 
 /* ---- The plane ---- */
@@ -354,7 +349,6 @@ static void reset(fb_node *node)
     memset(m->targets, 0, (size_t)m->announcements * 2 * m->link_words * sizeof *m->targets);
     for (uint32_t i = 0; i < m->links; i++) {
         fb_message_channel *c = &m->channel[i];
-        c->digest = forget(node, FB_DIGEST_CHANNEL, i);
         c->up = c->interest_due = false;
         fb_orphans *o = &m->orphans[i];
         o->digest = forget(node, FB_DIGEST_ORPHANS, i);

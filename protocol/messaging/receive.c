@@ -73,7 +73,7 @@ static bool reset_floor(fb_node *node, uint32_t link, fb_record *record)
     m->sender[channel->member].counts.floor_resets++;
     fb_receive_window window = fb_message_window(node, record);
     record->floor_ms = fb_receive_floor_reset(&window);
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    fb_link_touch(node, link);
     fb_digest_touch(node, FB_DIGEST_SEEN, fb_record_index(m, record));
     fb_observe_floor(node, record, true);
     return true;
@@ -185,7 +185,7 @@ fb_status fb_receive_message(fb_node *node, uint32_t link, uint64_t number, fb_s
     if (status == FB_OK) status = judge_sender(node, link, &e);
     if (status == FB_OK) status = judge_message(node, link, record, &e, &earlier);
     channel->received = number;
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    fb_link_touch(node, link);
     if (status == FB_OK) {
         /* MP-5-11, MP-5-12 */
         fb_seen_add(node, record, e.id, (int64_t)e.timestamp);

@@ -160,6 +160,6 @@ void fb_redeliver_up(fb_node *node, uint32_t link)
         fb_window_held(m, channel);
     }
     orphans_free(node, index);
-    fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
+    fb_link_touch(node, link);
     if (channel->redo_count > 0) fb_link_has_output(node, link, FB_CHANNEL_MESSAGING);
 }

@@ -7,7 +7,7 @@
  * slot tells the floor. In memory the ids of a sender are listed by timestamp. An honest sender's
  * timestamps hardly ever go back, and then a new id belongs next to the last one; who makes the
  * walk long costs us less than the verification of his signature. */
-#include "protocol/base/hash.h"
+#include "protocol/base/mix.h"
 #include "protocol/base/mutant.h"
 #include "protocol/messaging/state.h"
 #include "protocol/store/keys.h"
@@ -25,7 +25,9 @@ static uint32_t *index_of(const struct fb_messaging *m, const fb_record *record)
 
 static uint32_t home_of(const fb_node *node, fb_id id)
 {
-    return (uint32_t)fb_xxh64(id.b, sizeof id.b, node->seed.lo) & (node->messaging->index_size - 1);
+    fb_mix mix = {node->seed.lo, node->seed.hi};
+    fb_mix_take(&mix, fb_word_load(id.b), fb_word_load(id.b + 8));
+    return (uint32_t)(mix.a ^ mix.b >> 32) & (node->messaging->index_size - 1);
 }
 
 static void record_clear(struct fb_messaging *m, fb_record *record)
@@ -137,10 +139,7 @@ static void index_remove(const fb_node *node, const fb_record *record, uint32_t 
 
 static fb_hash128 seen_hash(const fb_seen *seen)
 {
-    uint8_t bytes[24];
-    memcpy(bytes, seen->id.b, 16);
-    fb_store_be(bytes + 16, (uint64_t)seen->time_ms, 8);
-    return fb_xxh128(bytes, sizeof bytes, 0);
+    return fb_mix128(seen->id.b, sizeof seen->id.b, (uint64_t)seen->time_ms);
 }
 
 /* Puts a place into the list by time, walking from where the last one went. */

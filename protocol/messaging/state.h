@@ -137,7 +137,6 @@ typedef struct fb_message_channel {
     fb_hold holds[FB_HOLDS_MAX];
     uint32_t hold_count;
 
-    fb_digest_cell digest;
     fb_unicast unicast[FB_UNICASTS_MAX];
     fb_window_entry entries[FB_SEND_WINDOW_MESSAGES];
     uint32_t redo[FB_SEND_WINDOW_MESSAGES];

@@ -16,14 +16,6 @@ static fb_window_entry *entry_at(fb_message_channel *channel, uint32_t i)
     return &channel->entries[(channel->first + i) % FB_SEND_WINDOW_MESSAGES];
 }
 
-static void touch(fb_node *node, uint32_t link)
-{
-    /* Several times a message: mostly it is marked already. */
-    if (!node->messaging->channel[link].digest.dirty) {
-        fb_digest_touch(node, FB_DIGEST_CHANNEL, link);
-    }
-}
-
 /* Stands for (number, message) in the digest of the window. */
 static uint64_t mix_of(const struct fb_messaging *m, uint64_t number, uint32_t signal)
 {
@@ -61,7 +53,7 @@ static void push(fb_node *node, uint32_t link, uint32_t signal, bool redelivered
     channel->count++;
     fb_window_held(m, channel);
     channel->bytes += m->signal[signal].len;
-    touch(node, link);
+    fb_link_touch(node, link);
 }
 
 static void pop(fb_node *node, uint32_t link)
@@ -77,7 +69,7 @@ static void pop(fb_node *node, uint32_t link)
     fb_window_let_go(m, channel);
     if (channel->given > 0) channel->given--;
     fb_signal_release(node, signal);
-    touch(node, link);
+    fb_link_touch(node, link);
 }
 
 bool fb_unicast_add(fb_node *node, uint32_t link, const fb_unicast *unicast)
@@ -88,7 +80,7 @@ bool fb_unicast_add(fb_node *node, uint32_t link, const fb_unicast *unicast)
         return false;
     }
     channel->unicast[channel->unicasts++] = *unicast;
-    touch(node, link);
+    fb_link_touch(node, link);
     fb_link_has_output(node, link, FB_CHANNEL_MESSAGING);
     return true;
 }
@@ -119,7 +111,7 @@ static bool next_unicast(fb_node *node, uint32_t link, uint32_t *signal)
         channel->unicasts--;
         memmove(&channel->unicast[i], &channel->unicast[i + 1],
                 (channel->unicasts - i) * sizeof channel->unicast[0]);
-        touch(node, link);
+        fb_link_touch(node, link);
         if (status == FB_OK) return true;
         fb_message_dropped(node, channel->member, status, FB_NONE);
         i--;
@@ -190,7 +182,7 @@ void fb_ack_wake(fb_node *node, uint32_t link)
     if (done > 0) {
         channel->hold_count -= done;
         memmove(channel->holds, channel->holds + done, channel->hold_count * sizeof(fb_hold));
-        touch(node, link);
+        fb_link_touch(node, link);
     }
     if (channel->ack_again || fb_ack_value(node, channel) > channel->ack_sent) {
         fb_link_has_output(node, link, FB_CHANNEL_MESSAGING);
@@ -212,7 +204,7 @@ bool fb_window_peek(fb_node *node, uint32_t link, fb_frame_out *out)
         } else {
             return false;
         }
-        touch(node, link);
+        fb_link_touch(node, link);
     }
     out->head_len = 9;
     if (channel->out == FB_OUT_ACK) {
@@ -246,7 +238,7 @@ void fb_window_sent(fb_node *node, uint32_t link)
     fb_message_channel *channel = &m->channel[link];
     uint8_t kind = channel->out;
     channel->out = FB_OUT_NONE;
-    touch(node, link);
+    fb_link_touch(node, link);
     if (kind == FB_OUT_ACK) {
         channel->ack_sent = channel->ack_peeked;
         channel->ack_again = false;
@@ -308,6 +300,6 @@ void fb_window_resend(fb_node *node, uint32_t link)
     if (channel->out == FB_OUT_MESSAGE) channel->out = FB_OUT_NONE;
     channel->backoff_ns = fb_min_u64(fb_add_sat_u64(channel->backoff_ns, channel->backoff_ns),
                                      node->options.timing.resend_max_ns);
-    touch(node, link);
+    fb_link_touch(node, link);
     fb_link_has_output(node, link, FB_CHANNEL_MESSAGING);
 }

@@ -14,9 +14,9 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     (void)world;
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->lives, arena, 1u << 12);
-    fb_sim_memo_init(&s->written, arena, 1u << 15);
-    fb_sim_memo_init(&s->applied, arena, 1u << 15);
+    fb_sim_memo_init(&s->lives, arena, 1u << 12, 1);
+    fb_sim_memo_init(&s->written, arena, 1u << 15, 1);
+    fb_sim_memo_init(&s->applied, arena, 1u << 15, 1);
 }
 
 static uint64_t life_of(fb_span bytes)

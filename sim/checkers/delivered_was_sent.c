@@ -26,50 +26,51 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     state *s = own != NULL ? own : &local;
     if (own != NULL) world->checks->sent = own;
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
-    fb_sim_memo_init(&s->of_liars, arena, 1u << 15);
+    fb_sim_memo_init(&s->of_liars, arena, 1u << 15, 1);
 }
 
-static const given *given_of(const fb_sim_world *world, const state *s, const fb_effect *delivered,
-                             const fb_sim_message *m)
+static uint64_t key_of(const fb_sim_told *told)
 {
-    const link_state *l = &s->links[fb_sim_link_end(world, delivered->b) ^ 1u];
+    return told->key + fb_word_load(told->message.space.b + 8);
+}
+
+static const given *given_of(const state *s, const fb_effect *delivered, const fb_sim_told *told)
+{
+    const link_state *l = &s->links[told->end ^ 1u];
     const given *g = &l->last[delivered->c % FB_SEND_WINDOW_MESSAGES];
-    return g->key == fb_sim_message_key(m->id, m->space, m->peer) ? g : NULL;
+    return g->key == key_of(told) ? g : NULL;
 }
 
-uint64_t fb_sim_sent_at(const fb_sim_world *world, const fb_effect *delivered)
+uint64_t fb_sim_sent_ms(const fb_sim_world *world, const fb_effect *delivered,
+                        const fb_sim_told *told)
 {
-    fb_sim_message m = fb_sim_message_of(delivered);
-    const given *g = given_of(world, world->checks->sent, delivered, &m);
+    const given *g = given_of(world->checks->sent, delivered, told);
     return g == NULL ? 0 : g->timestamp;
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
-    fb_sim_message m = fb_sim_message_of(fx);
-    fb_id self = world->nodes[node].id;
+    const fb_sim_told *told = world->checks->told;
+    const fb_sim_message *m = &told->message;
     if (fx->a != FB_FACT_DELIVERED) {
-        link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
+        fb_id self = world->nodes[node].id;
+        link_state *l = &s->links[told->end];
         if (l->link != fx->b) *l = (link_state){.link = fx->b};
-        l->last[fx->c % FB_SEND_WINDOW_MESSAGES] =
-            (given){fb_sim_message_key(m.id, m.space, self), m.timestamp};
+        l->last[fx->c % FB_SEND_WINDOW_MESSAGES] = (given){key_of(told), m->timestamp};
         /* A liar may give anybody what it signed for another. */
         if (world->liars[node]) {
-            fb_sim_memo_put(&s->of_liars, fb_sim_message_key(m.id, self, self), 1);
+            fb_sim_memo_put(&s->of_liars, fb_sim_message_key(m->id, self, self), 1);
         }
         return;
     }
-    if (given_of(world, s, fx, &m) != NULL) return;
-    uint32_t sender = fb_sim_node_of(world, m.peer);
-    if (sender != UINT32_MAX && world->liars[sender] && ORACLE(LIARS_BELIEVED, false, true)) return;
-    if (sender != UINT32_MAX && world->liars[sender] &&
-        fb_sim_memo_find(&s->of_liars, fb_sim_message_key(m.id, m.peer, m.peer)) != NULL) {
-        return;
-    }
+    if (given_of(s, fx, told) != NULL) return;
+    bool lies = told->peer != UINT32_MAX && world->liars[told->peer];
+    if (lies && ORACLE(LIARS_BELIEVED, false, true)) return;
+    if (lies && fb_sim_memo_find(&s->of_liars, fb_sim_message_key(m->id, m->peer, m->peer))) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_delivered_was_sent.id,
                     "%s accepted a message that %s never sent it", fb_sim_name(node),
-                    sender == UINT32_MAX ? "a stranger" : fb_sim_name(sender));
+                    told->peer == UINT32_MAX ? "a stranger" : fb_sim_name(told->peer));
 }
 
 const fb_sim_check fb_sim_check_delivered_was_sent = {

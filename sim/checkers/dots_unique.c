@@ -11,7 +11,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     (void)world;
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->last, arena, 1u << 12);
+    fb_sim_memo_init(&s->last, arena, 1u << 12, 1);
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)

@@ -21,7 +21,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->waiting, arena, 1u << 12);
+    fb_sim_memo_init(&s->waiting, arena, 1u << 12, 1);
     s->nodes = fb_arena_take(arena, world->config.nodes, sizeof *s->nodes);
 }
 

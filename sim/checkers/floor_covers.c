@@ -44,8 +44,8 @@ static void look(fb_sim_world *world, const sender *from, uint32_t node, uint32_
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
-    fb_sim_message m = fb_sim_message_of(fx);
-    uint32_t peer = fb_sim_node_of(world, m.peer);
+    const fb_sim_told *told = world->checks->told;
+    uint32_t peer = told->peer;
     if (s->senders == NULL || peer == UINT32_MAX) return;
     sender *from = &s->senders[node * NODES + peer];
     if (fx->a == FB_FACT_FLOOR) {
@@ -54,7 +54,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         from->floor_ms = (int64_t)fx->b;
         return;
     }
-    uint64_t sent = fb_sim_sent_at(world, fx);
+    uint64_t sent = told->sent_ms;
     uint32_t kept = world->config.sizes.seen_ids + 2;
     if (sent == 0 || world->liars[peer] || kept > IDS_MAX) return;
     from->times[from->count++ % IDS_MAX] = (int64_t)sent;

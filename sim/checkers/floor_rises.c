@@ -30,9 +30,9 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->floors, arena, 1u << 12);
-    fb_sim_memo_init(&s->durable, arena, 1u << 12);
-    fb_sim_memo_init(&s->resets, arena, 1u << 12);
+    fb_sim_memo_init(&s->floors, arena, 1u << 12, 1);
+    fb_sim_memo_init(&s->durable, arena, 1u << 12, 1);
+    fb_sim_memo_init(&s->resets, arena, 1u << 12, 1);
     s->nodes = fb_arena_take(arena, world->config.nodes, sizeof *s->nodes);
 }
 
@@ -66,9 +66,9 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         sealed(n, fx->b);
         return;
     }
-    fb_span who = fb_span_of(fb_effect_bytes(fx), fx->len < 32 ? fx->len : 32);
-    uint64_t stored = fb_sim_key(who, node);
-    uint64_t key = fb_sim_key(who, node + world->nodes[node].incarnation);
+    const fb_sim_message *m = &world->checks->told->message;
+    uint64_t stored = fb_sim_pair_key(m->space, m->peer, node);
+    uint64_t key = fb_sim_pair_key(m->space, m->peer, node + world->nodes[node].incarnation);
     const uint64_t *known = fb_sim_memo_find(&s->floors, key);
     bool again = known == NULL;
     if (again) known = fb_sim_memo_find(&s->durable, stored);

@@ -4,6 +4,7 @@
 #define FB_SIM_CHECKERS_LIST_H
 
 #include "protocol/base/cursor.h"
+#include "protocol/base/mix.h"
 #include "sim/checks.h"
 #include "sim/memo.h"
 #include "sim/oracle.h"
@@ -58,9 +59,14 @@ static inline uint64_t fb_sim_message_key(fb_id id, fb_id from, fb_id to)
     return key == 0 ? 1 : key;
 }
 
-/* When its sender says it sent what is delivered here, or 0 for what it never gave to this link
- * (delivered_was_sent.c). */
-uint64_t fb_sim_sent_at(const fb_sim_world *world, const fb_effect *delivered);
+/* The same for a pair of nodes, or a node in a space. */
+static inline uint64_t fb_sim_pair_key(fb_id space, fb_id node, uint64_t more)
+{
+    fb_mix mix = {more, UINT64_C(0x9e3779b97f4a7c15)};
+    fb_mix_take(&mix, fb_word_load(space.b), fb_word_load(space.b + 8));
+    fb_mix_take(&mix, fb_word_load(node.b), fb_word_load(node.b + 8));
+    return mix.a == 0 ? 1 : mix.a;
+}
 
 static inline fb_span fb_sim_fact_bytes(const fb_effect *fact)
 {
@@ -93,6 +99,39 @@ static inline fb_sim_message fb_sim_message_of(const fb_effect *fact)
     if (fact->len >= 56) m.timestamp = fb_load_be64(bytes + 48);
     return m;
 }
+
+/* What several checks remember of one message from one node to another, in one place. */
+enum fb_sim_known {
+    FB_SIM_KNOWN_GIVEN,     /* redelivered_once.c */
+    FB_SIM_KNOWN_PLACE,     /* resent_in_order.c */
+    FB_SIM_KNOWN_DELIVERED, /* delivered_once.c */
+    FB_SIM_KNOWN_VARIANT,   /* delivered_once.c */
+    FB_SIM_KNOWN_VALUES
+};
+
+/* A fact about a node and another one, or about a message between them, taken apart once for all
+ * checks that look at it. Means something within their `fact`, for the kinds that
+ * fb_sim_told_facts names. */
+typedef struct fb_sim_told {
+    fb_sim_message message; /* as far as the fact goes */
+    uint32_t end;           /* place of the link in tables by end */
+    uint32_t peer;          /* the other node, UINT32_MAX for a stranger */
+    /* Of facts with a message: what it is known by, and, of SENT, RESENT and DELIVERED, what is
+     * known of it. */
+    uint64_t key;
+    uint64_t *known; /* by fb_sim_known */
+    /* Of DELIVERED: when its sender says that it sent it, 0 for what it never gave to this link. */
+    uint64_t sent_ms;
+} fb_sim_told;
+
+#define fb_sim_told_facts                                                                          \
+    (FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_DELIVERED) |    \
+     FB_SIM_FACT(FB_FACT_REFUSED) | FB_SIM_FACT(FB_FACT_DROPPED) | FB_SIM_FACT(FB_FACT_FLOOR) |    \
+     FB_SIM_FACT(FB_FACT_LINK_BOUND))
+
+/* delivered_was_sent.c: what `sent_ms` is. */
+uint64_t fb_sim_sent_ms(const fb_sim_world *world, const fb_effect *delivered,
+                        const fb_sim_told *told);
 
 /* A change fact: area, record, dot, stamp. */
 typedef struct fb_sim_change {

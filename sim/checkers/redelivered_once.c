@@ -13,8 +13,8 @@ typedef struct link_state {
     bool new_ones;     /* something was sent on it for the first time */
 } link_state;
 
+/* Of a message, FB_SIM_KNOWN_GIVEN: the link it was given to last. */
 typedef struct state {
-    fb_sim_memo last; /* message -> the link it was given to last */
     link_state *links;
 } state;
 
@@ -22,7 +22,6 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->last, arena, 1u << 13);
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
 }
 
@@ -36,15 +35,14 @@ static bool ended_before(const fb_sim_world *world, const state *s, uint64_t lin
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
-    uint32_t end = fb_sim_link_end(world, fx->b);
+    const fb_sim_told *told = world->checks->told;
+    uint32_t end = told->end;
     link_state *l = &s->links[end];
     if (l->link != fx->b || fx->a == FB_FACT_LINK_BOUND) *l = (link_state){.link = fx->b};
     if (fx->a == FB_FACT_LINK_BOUND) l->bound_at = world->steps;
     if (fx->a == FB_FACT_LINK_ENDED) l->ended_at = world->steps;
     if (fx->a == FB_FACT_LINK_BOUND || fx->a == FB_FACT_LINK_ENDED) return;
-    fb_sim_message m = fb_sim_message_of(fx);
-    uint64_t *last =
-        fb_sim_memo_at(&s->last, fb_sim_message_key(m.id, world->nodes[node].id, m.peer));
+    uint64_t *last = &told->known[FB_SIM_KNOWN_GIVEN];
     if (fx->a == FB_FACT_SENT) {
         *last = fx->b;
         l->new_ones = true;

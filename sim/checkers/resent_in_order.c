@@ -10,8 +10,10 @@ typedef struct link_state {
     uint32_t from;   /* the link it was sent on, as far as 32 bits tell */
 } link_state;
 
+/* Of a message, FB_SIM_KNOWN_PLACE: its place, the link in the low half; 0: not sent yet. */
+#define SEVERAL UINT64_C(1)
+
 typedef struct state {
-    fb_sim_memo places; /* message -> its place, the link in the low half; 0: several */
     link_state *links;
     uint32_t sent;
 } state;
@@ -20,29 +22,26 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    fb_sim_memo_init(&s->places, arena, 1u << 13);
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
-    link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
+    const fb_sim_told *told = world->checks->told;
+    link_state *l = &s->links[told->end];
     if (l->link != fx->b || fx->a == FB_FACT_LINK_BOUND) *l = (link_state){.link = fx->b};
     if (fx->a == FB_FACT_LINK_BOUND) return;
-    fb_sim_message m = fb_sim_message_of(fx);
-    uint64_t key = fb_sim_message_key(m.id, world->nodes[node].id, m.peer);
+    uint64_t *known = &told->known[FB_SIM_KNOWN_PLACE];
     bool repeated = fx->c <= l->number;
     if (!repeated) l->number = fx->c;
     if (fx->a == FB_FACT_SENT) {
         /* Two links at once may carry one message: then it has no one place. */
         uint64_t place = (uint64_t)++s->sent << 32 | (uint32_t)fx->b;
-        uint64_t *known = fb_sim_memo_find(&s->places, key);
-        fb_sim_memo_put(&s->places, key, known == NULL ? place : 0);
+        *known = *known == 0 ? place : SEVERAL;
         return;
     }
-    const uint64_t *known = fb_sim_memo_find(&s->places, key);
-    if (repeated || known == NULL || *known == 0) return;
+    if (repeated || *known <= SEVERAL) return;
     uint32_t place = (uint32_t)(*known >> 32), from = (uint32_t)*known;
     if (from == l->from && ORACLE(ORDER_REVERSED, place<l->place, place> l->place)) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_resent_in_order.id,

@@ -14,13 +14,14 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     state *s = own != NULL ? own : &local;
     uint32_t places = 1024;
     while (places < world->config.nodes * world->config.nodes * 4) places *= 2;
-    fb_sim_memo_init(&s->members, arena, places);
+    fb_sim_memo_init(&s->members, arena, places, 1);
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
-    uint64_t key = fb_sim_key(fb_span_of(fb_effect_bytes(fx), 32), node + 1);
+    fb_sim_message m = fb_sim_message_of(fx);
+    uint64_t key = fb_sim_pair_key(m.space, m.peer, node + 1);
     if (fx->a == FB_FACT_MEMBER) {
         fb_sim_memo_put(&s->members, key, fx->b);
         return;

@@ -55,8 +55,7 @@ static void links_change(fb_sim_world *world, state *s, uint32_t node, const fb_
 {
     link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
     if (fx->a == FB_FACT_LINK_BOUND) {
-        fb_sim_message m = fb_sim_message_of(fx);
-        *l = (link_state){fx->b, fb_sim_node_of(world, m.peer)};
+        *l = (link_state){fx->b, world->checks->told->peer};
         if (l->peer != UINT32_MAX) *bound_of(world, s, node, l->peer) = world->now_ns;
     } else if (l->link == fx->b && l->peer != UINT32_MAX) {
         *bound_of(world, s, node, l->peer) = 0;
@@ -77,13 +76,10 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         links_change(world, s, node, fx);
         return;
     }
-    fb_sim_message m = fb_sim_message_of(fx);
-    uint32_t peer = fb_sim_node_of(world, m.peer);
+    uint32_t peer = world->checks->told->peer;
     if (peer == UINT32_MAX) return;
     bool comes = fx->a == FB_FACT_DELIVERED || fx->a == FB_FACT_REFUSED;
-    fb_id self = world->nodes[node].id;
-    uint64_t key =
-        comes ? fb_sim_message_key(m.id, m.peer, self) : fb_sim_message_key(m.id, self, m.peer);
+    uint64_t key = world->checks->told->key;
     if (fx->a != FB_FACT_SENT) {
         settled(&s->nodes[comes ? peer : node], key);
         return;

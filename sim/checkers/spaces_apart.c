@@ -21,20 +21,20 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
-    fb_sim_message m = fb_sim_message_of(fx);
-    link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
+    const fb_sim_message *m = &world->checks->told->message;
+    link_state *l = &s->links[world->checks->told->end];
     if (fx->a == FB_FACT_LINK_BOUND) {
-        *l = (link_state){fx->b, m.space, m.peer};
+        *l = (link_state){fx->b, m->space, m->peer};
         return;
     }
     const char *what = fx->a == FB_FACT_DELIVERED ? "accepts" : "sends";
     if (l->link != fx->b) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_spaces_apart.id,
                         "%s %s a message on a link that is not bound", fb_sim_name(node), what);
-    } else if (!fb_id_equal(l->space, ORACLE(SPACE_UNREAD, m.space, l->space))) {
+    } else if (!fb_id_equal(l->space, ORACLE(SPACE_UNREAD, m->space, l->space))) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_spaces_apart.id,
                         "%s %s a message of another space", fb_sim_name(node), what);
-    } else if (!fb_id_equal(l->peer, m.peer)) {
+    } else if (!fb_id_equal(l->peer, m->peer)) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_spaces_apart.id,
                         "%s %s a message of somebody else on a link", fb_sim_name(node), what);
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "io/provider_sodium.h"
+#include "protocol/base/mix.h"
 #include "protocol/core/digests.h"
 #include "protocol/core/internal.h"
 #include "protocol/core/timers.h"
@@ -69,6 +70,7 @@ typedef struct fake {
     fb_effects out;
     uint64_t memory[ARENA_MAX / 8];
     fb_link_info links[NODES];
+    fb_digest_cell digest[NODES]; /* of what the messaging plane holds for each */
     uint32_t wants[NODES];
     uint32_t points[NODES];
     fb_error closed[NODES];
@@ -164,6 +166,25 @@ void fb_link_has_output(fb_node *node, uint32_t link, fb_channel_id channel)
 {
     of(node)->wants[link] |= 1u << channel;
 }
+void fb_link_touch(fb_node *node, uint32_t link)
+{
+    fb_digest_touch(node, FB_DIGEST_LINK, link);
+}
+static uint32_t link_digests(const fb_node *node)
+{
+    (void)node;
+    return NODES;
+}
+static fb_digest_cell *link_digest_cell(fb_node *node, uint32_t index)
+{
+    return &of(node)->digest[index];
+}
+static void link_digest_write(const fb_node *node, uint32_t index, fb_writer *w)
+{
+    channels[FB_CHANNEL_MESSAGING]->digest(node, index, w);
+}
+static const fb_digest_kind link_digest = {"link", link_digests, link_digest_cell,
+                                           link_digest_write};
 const fb_link_info *fb_link_at(const fb_node *node, uint32_t link)
 {
     return &of(node)->links[link];
@@ -565,6 +586,7 @@ static void lay_out(fb_node *node, fb_arena *arena)
 {
     memset(&node->timers, 0, sizeof node->timers);
     memset(&node->digests, 0, sizeof node->digests);
+    fb_digest_register(node, FB_DIGEST_LINK, &link_digest);
     for (size_t p = 0; p < PLANES; p++) planes[p]->layout(node, arena);
     fb_timers_layout(node, arena);
     fb_digests_layout(node, arena);
@@ -654,14 +676,12 @@ static void check_digest(uint32_t i)
         const fb_digest_kind *kind = node->digests.kinds[tag];
         if (kind == NULL) continue;
         for (uint32_t k = 0; k < kind->count(node); k++) {
-            uint8_t bytes[8 + FB_DIGEST_OBJECT_BYTES_MAX];
+            uint8_t bytes[FB_DIGEST_OBJECT_BYTES_MAX];
             fb_writer w = fb_writer_of(bytes, sizeof bytes);
-            const uint64_t name = (uint64_t)tag << 32 | k;
-            fb_write_words(&w, &name, 1);
             kind->write(node, k, &w);
             FB_ASSERT(!w.failed);
-            if (w.at == 8) continue;
-            fb_hash128 h = fb_xxh128(bytes, w.at, 0);
+            if (w.at == 0) continue;
+            fb_hash128 h = fb_mix128(bytes, w.at, (uint64_t)tag << 32 | k);
             fresh.lo += h.lo;
             fresh.hi += h.hi + (fresh.lo < h.lo);
         }

@@ -184,7 +184,7 @@ static void a_memo_keeps_its_last_quarter(void **state)
     static uint8_t memory[64 * 1024] __attribute__((aligned(16)));
     fb_arena arena = {memory, 0, sizeof memory};
     fb_sim_memo memo;
-    fb_sim_memo_init(&memo, &arena, 1024);
+    fb_sim_memo_init(&memo, &arena, 1024, 1);
     for (uint64_t i = 1; i <= 10000; i++) {
         fb_sim_memo_put(&memo, i, i * 3);
         uint64_t oldest = i > 512 ? i - 511 : 1;

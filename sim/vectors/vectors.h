@@ -138,6 +138,13 @@ uint32_t fb_sim_link_index(const fb_node *core, uint64_t number);
 const struct fb_link_info *fb_sim_link_info(const fb_node *core, uint32_t index, fb_id *space,
                                             uint32_t *local);
 
+/* lives.c: of the node that steps. */
+void fb_sim_vectors_published(fb_sim_export *export, fb_id area);
+void fb_sim_vectors_sealed(fb_sim_export *export, uint64_t w);
+void fb_sim_vectors_durable(fb_sim_export *export, uint64_t w);
+void fb_sim_vectors_batch(fb_sim_export *export, const fb_effect *fact);
+void fb_sim_vectors_started(fb_sim_export *export, uint64_t incarnation);
+
 /* What the store of a node holds of a sender: calls `at` for each id in it, in the order of slots;
  * the floor of the newest. */
 int64_t fb_sim_seen_in_store(const fb_sim_store *store, uint32_t local, fb_id sender, void *user,

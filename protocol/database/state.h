@@ -285,6 +285,8 @@ typedef struct fb_stage {
     bool overflow;
 } fb_stage;
 
+#define FB_VECTORS_FOUND 32u
+
 /* A record's key in the tree is asked for when its path is read and again when it is written. */
 #define FB_ITEM_KEYS 32u
 
@@ -305,7 +307,8 @@ struct fb_database {
 
     fb_vector *vectors;
     uint32_t vector_free;
-    fb_note *notes; /* ring */
+    uint32_t vector_last[FB_VECTORS_FOUND]; /* entries that were asked for last, by their life */
+    fb_note *notes;                         /* ring */
     uint32_t note_head, note_count, note_cap;
 
     fb_space_areas *spaces;

@@ -76,17 +76,27 @@ static int order_of(const fb_vector *v, fb_id peer, uint64_t incarnation)
     return v->incarnation < incarnation ? -1 : v->incarnation > incarnation ? 1 : 0;
 }
 
+static bool is_entry(const fb_vector *v, uint32_t area, fb_id peer, uint64_t incarnation)
+{
+    return v->incarnation == incarnation && v->area == area && v->used &&
+           fb_id_equal(v->node, peer);
+}
+
 uint32_t fb_vector_find(const fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation)
 {
-    uint32_t at = fb_area_get(node, area)->entries;
-    while (at != 0) {
-        const fb_vector *v = fb_vector_get(node, at - 1);
-        if (v->incarnation == incarnation && fb_id_equal(v->node, peer)) {
-            return v->closed ? FB_NONE : at - 1;
+    /* Where this life was found last: an entry proves itself, so nothing is ever forgotten here. */
+    uint32_t *last = &node->database->vector_last[(incarnation ^ area) % FB_VECTORS_FOUND];
+    const fb_vector *v = fb_vector_get(node, *last);
+    if (!is_entry(v, area, peer, incarnation)) {
+        uint32_t at = fb_area_get(node, area)->entries;
+        while (at != 0 && !is_entry(fb_vector_get(node, at - 1), area, peer, incarnation)) {
+            at = fb_vector_get(node, at - 1)->next;
         }
-        at = v->next;
+        if (at == 0) return FB_NONE;
+        *last = at - 1;
+        v = fb_vector_get(node, at - 1);
     }
-    return FB_NONE;
+    return v->closed ? FB_NONE : *last;
 }
 
 bool fb_vector_knows(const fb_node *node, uint32_t area, fb_id peer)

@@ -47,15 +47,15 @@ bool fb_hex_parse(fb_span text, uint8_t *out, size_t len)
 {
     if (text.len != 2 * len) return false;
     uint64_t wrong = 0;
-    size_t at = 0;
-    for (; len - at >= 8; at += 8) {
+    size_t whole = len - len % 8;
+    for (size_t at = 0; at < whole; at += 8) {
         uint64_t low = eight_digits(fb_word_load(text.p + 2 * at), &wrong);
         uint64_t high = eight_digits(fb_word_load(text.p + 2 * at + 8), &wrong);
         fb_word_store(out + at, high << 32 | low);
     }
     /* What is no digit has its upper bits set: one look at the union of all values is enough. */
     uint8_t seen = 0;
-    for (; at < len; at++) {
+    for (size_t at = whole; at < len; at++) {
         uint8_t hi = fb_hex_value[text.p[2 * at]], lo = fb_hex_value[text.p[2 * at + 1]];
         seen |= hi | lo;
         out[at] = (uint8_t)(hi << 4 | lo);

@@ -89,7 +89,10 @@ def compare(runs, programs):
                 for program, result in zip(programs, results):
                     print(f"{' '.join(words)}: {program}: {result['result']} after "
                           f"{result['events']} steps, hash {result['hash']}")
-                print(f"where they part: ./dev sim diff '{programs[0]}' '{programs[1]}' "
+                other = next(program for program, result in zip(programs, results)
+                             if result["hash"] != results[0]["hash"]
+                             or result["events"] != results[0]["events"])
+                print(f"where they part: ./dev sim diff '{programs[0]}' '{other}' "
                       + " ".join(words))
             if any(result["result"] != "pass" for result in results):
                 failing += 1

@@ -89,9 +89,9 @@ def compare(runs, programs):
                 for program, result in zip(programs, results):
                     print(f"{' '.join(words)}: {program}: {result['result']} after "
                           f"{result['events']} steps, hash {result['hash']}")
-                other = next(program for program, result in zip(programs, results)
-                             if result["hash"] != results[0]["hash"]
-                             or result["events"] != results[0]["events"])
+                other = next((program for program, result in zip(programs, results)
+                              if result["hash"] != results[0]["hash"]
+                              or result["events"] != results[0]["events"]), programs[1])
                 print(f"where they part: ./dev sim diff '{programs[0]}' '{other}' "
                       + " ".join(words))
             if any(result["result"] != "pass" for result in results):

@@ -169,6 +169,19 @@ void fb_sim_forgot(fb_sim_world *world, uint32_t node)
     EACH(restored, node, true);
 }
 
+void fb_sim_cloned(fb_sim_world *world, uint32_t node, uint32_t of)
+{
+    for (uint32_t i = 0; watching(world) && i < world->checks->count; i++) {
+        const fb_sim_check *check = fb_sim_check_list[i];
+        void *state = world->checks->states[i];
+        if (check->cloned != NULL) {
+            check->cloned(world, state, node, of);
+        } else if (check->restored != NULL) {
+            check->restored(world, state, node, true);
+        }
+    }
+}
+
 void fb_sim_checks_round(fb_sim_world *world)
 {
     if (!world->config.checks) return;

@@ -31,6 +31,9 @@ typedef struct fb_sim_check {
     void (*backup)(fb_sim_world *world, void *state, uint32_t node);
     /* The node's store is an old one, or empty, from now on. */
     void (*restored)(fb_sim_world *world, void *state, uint32_t node, bool empty);
+    /* The node's machine is a copy of another one from now on; it is `restored` at the end. NULL:
+     * as if its disk were lost. */
+    void (*cloned)(fb_sim_world *world, void *state, uint32_t node, uint32_t of);
     /* A round healed and converged, as far as the director can see. */
     void (*round)(fb_sim_world *world, void *state);
     /* `round` looks at stores alone and holds at any time: fast runs have it every 65,536 steps. */
@@ -76,6 +79,7 @@ void fb_sim_incarnation_over(fb_sim_world *world, uint32_t node);
 void fb_sim_backed_up(fb_sim_world *world, uint32_t node);
 void fb_sim_rolled_back(fb_sim_world *world, uint32_t node);
 void fb_sim_forgot(fb_sim_world *world, uint32_t node);
+void fb_sim_cloned(fb_sim_world *world, uint32_t node, uint32_t of);
 
 /* How often each check had something to look at, by place in the list. */
 void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[64]);

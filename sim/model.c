@@ -362,6 +362,25 @@ void fb_sim_model_restored(fb_sim_world *world, fb_sim_model *model, uint32_t no
     }
 }
 
+void fb_sim_model_cloned(fb_sim_model *model, uint32_t node, uint32_t of)
+{
+    if (model->blind) return;
+    memset(model->nodes[node].live, 0, sizeof model->nodes[node].live);
+    for (uint32_t i = 1; i < model->change_count; i++) {
+        fb_sim_model_change *c = &model->changes[i];
+        c->applied &= (uint16_t)~bit(node);
+        c->stored &= (uint16_t)~bit(node);
+        if ((c->stored & bit(of)) == 0) continue;
+        c->applied |= bit(node);
+        c->stored |= bit(node);
+    }
+    for (uint32_t i = 1; i < model->change_count; i++) {
+        for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+            if (fb_sim_model_is_live(model, node, i, f)) live_add(model, node, i, f);
+        }
+    }
+}
+
 void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
 {
     if (model->blind) return;

@@ -95,6 +95,9 @@ void fb_sim_model_wrote(fb_sim_world *world, fb_sim_model *model, uint32_t node,
 void fb_sim_model_over(fb_sim_world *world, fb_sim_model *model, uint32_t node);
 void fb_sim_model_backup(fb_sim_model *model, uint32_t node);
 void fb_sim_model_restored(fb_sim_world *world, fb_sim_model *model, uint32_t node, bool empty);
+/* The node's machine holds what the disk of another one does; what it held itself is in its backup.
+ */
+void fb_sim_model_cloned(fb_sim_model *model, uint32_t node, uint32_t of);
 /* Everybody holds the same: what is live nowhere is forgotten. */
 void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model);
 

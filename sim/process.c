@@ -100,6 +100,7 @@ void fb_sim_process_init(fb_sim_world *world, uint32_t index, fb_arena *arena)
     fb_b32 hash;
     node->provider.table.sha256(&node->provider, parts, 2, &hash);
     memcpy(node->id.b, hash.b, sizeof node->id.b);
+    node->home = node->id;
     fb_sim_clock_init(
         &node->clock, 0,
         fb_draw_below(world->seed, FB_SIM_STREAM_CLOCK, index, 0, UINT64_C(1000000000000)),
@@ -134,6 +135,7 @@ void fb_sim_boot(fb_sim_world *world, uint32_t index)
         return;
     }
     node->boots++;
+    node->booting = false; /* a boot that is still to come is void */
     node->crash_at_seen = 0;
     node->needs_start = true;
     fb_sim_tick_set(world, index, FB_NEVER);

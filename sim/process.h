@@ -74,6 +74,9 @@ typedef struct fb_sim_node {
     uint32_t crash_at_kind; /* enum fb_sim_crash_at; 0: none */
     uint64_t crash_at_nth;  /* since the boot */
     uint64_t crash_at_seen;
+    bool cloned; /* it runs on a copy of the store and keys of clone_of */
+    uint32_t clone_of;
+    uint32_t identities;     /* how often it took one */
     bool power_fails;        /* with the next write set */
     bool killed_in_recovery; /* some starts do not come to their end */
     uint64_t slow_ns;        /* for so long each step keeps the process busy */
@@ -86,7 +89,8 @@ typedef struct fb_sim_node {
     uint64_t busy_since_ns; /* ticks in a row at one time */
     uint32_t busy;
 
-    fb_id id;
+    fb_id id;   /* under which it runs */
+    fb_id home; /* its own: another one than `id` while it is a copy */
     fb_sim_provider provider;
     fb_sim_clock clock;
 
@@ -119,6 +123,11 @@ void fb_sim_at_boot(fb_sim_world *world, uint32_t node, uint32_t stamp);
 void fb_sim_at_start(fb_sim_world *world, uint32_t node);
 void fb_sim_at_read(fb_sim_world *world, uint32_t node, uint32_t read, bool stale);
 void fb_sim_at_flush(fb_sim_world *world, uint32_t node);
+
+/* Machine `machine` begins, or ceases, to be a copy of another (process_clone.c). False: not now.
+ */
+bool fb_sim_clone_begin(fb_sim_world *world, uint32_t of, uint32_t machine);
+void fb_sim_clone_end(fb_sim_world *world, uint32_t machine);
 
 void fb_sim_backup(fb_sim_world *world, uint32_t node);
 

@@ -517,7 +517,10 @@ static void process_begin(fb_sim_world *world, fb_sim_window *w)
         world->fired[w->fault]++;
         break;
     case FB_SIM_FAULT_ROLLBACK:
-        if (node->core != NULL) fb_sim_backup(world, w->a);
+        if (node->core != NULL && !node->cloned) fb_sim_backup(world, w->a);
+        break;
+    case FB_SIM_FAULT_CLONE:
+        if (fb_sim_clone_begin(world, w->a, w->b)) world->fired[w->fault]++;
         break;
     default:
         break;
@@ -544,8 +547,13 @@ static void process_end(fb_sim_world *world, fb_sim_window *w)
     case FB_SIM_FAULT_SUSPEND_COUNTED:
         fb_sim_clock_jump(&node->clock, world->now_ns, w->p);
         break;
+    case FB_SIM_FAULT_CLONE:
+        if (world->nodes[w->b].cloned && world->nodes[w->b].clone_of == w->a) {
+            fb_sim_clone_end(world, w->b);
+        }
+        break;
     case FB_SIM_FAULT_ROLLBACK:
-        if (!node->has_backup) break;
+        if (!node->has_backup || node->cloned) break;
         fb_sim_crash(world, w->a, 100 * MS);
         fb_sim_store_copy(&node->store, &node->backup);
         fb_sim_store_clear(&node->backup);
@@ -554,6 +562,7 @@ static void process_end(fb_sim_world *world, fb_sim_window *w)
         world->fired[w->fault]++;
         break;
     case FB_SIM_FAULT_FORGET:
+        if (node->cloned) break; /* the copy is not its own to lose */
         fb_sim_crash(world, w->a, 100 * MS);
         fb_sim_store_clear(&node->store);
         node->forgot = true;
@@ -632,12 +641,12 @@ void fb_sim_window_text(const fb_sim_world *world, const fb_sim_window *w, char 
     (void)world;
     const char *name = fb_sim_fault_rows[w->fault].name;
     const char *verb = w->active ? "begins" : "ends";
+    bool arrow = w->fault == FB_SIM_FAULT_ONEWAY || w->fault == FB_SIM_FAULT_ADDRESS_REUSE ||
+                 w->fault == FB_SIM_FAULT_CLONE;
     if (w->fault == FB_SIM_FAULT_SPLIT || w->fault == FB_SIM_FAULT_RING) {
         snprintf(out, cap, "%s %s", name, verb);
-    } else if ((fb_sim_fault_is_of_paths(w->fault) && w->a != w->b) ||
-               w->fault == FB_SIM_FAULT_ONEWAY || w->fault == FB_SIM_FAULT_NONTRANSITIVE ||
-               w->fault == FB_SIM_FAULT_ADDRESS_REUSE) {
-        bool arrow = w->fault == FB_SIM_FAULT_ONEWAY || w->fault == FB_SIM_FAULT_ADDRESS_REUSE;
+    } else if ((fb_sim_fault_is_of_paths(w->fault) && w->a != w->b) || arrow ||
+               w->fault == FB_SIM_FAULT_NONTRANSITIVE) {
         snprintf(out, cap, "%s %s %s%s%s", name, verb, fb_sim_name(w->a), arrow ? "->" : "-",
                  fb_sim_name(w->b));
     } else {

@@ -94,6 +94,7 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         w->q = roll(d, 1, 15);
         break;
     case FB_SIM_FAULT_NONTRANSITIVE:
+    case FB_SIM_FAULT_CLONE:
     case FB_SIM_FAULT_ONEWAY:
     case FB_SIM_FAULT_ADDRESS_REUSE:
         if (w->b == w->a) w->b = (w->a + 1) % nodes;
@@ -242,7 +243,10 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
         if (!weather->on[fault]) continue;
         dice d = {world->seed, fault, round << 20};
         uint64_t windows = roll(&d, 1, fb_sim_fault_is_of_paths(fault) ? 4 : 3);
-        if (fault == FB_SIM_FAULT_FORGET || fault == FB_SIM_FAULT_ROLLBACK) windows = 1;
+        if (fault == FB_SIM_FAULT_FORGET || fault == FB_SIM_FAULT_ROLLBACK ||
+            fault == FB_SIM_FAULT_CLONE) {
+            windows = 1;
+        }
         for (uint64_t i = 0; i < windows; i++) {
             d.occurrence = (round << 20) + ((i + 1) << 8);
             fb_sim_window window = {.fault = (uint8_t)fault, .key = (uint32_t)i + 1};

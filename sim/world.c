@@ -175,7 +175,7 @@ uint32_t fb_sim_node_of(const fb_sim_world *world, fb_id id)
     for (uint32_t at = id_place(world, id); world->by_id[at] != 0;
          at = (at + 1) & world->by_id_mask) {
         uint32_t node = world->by_id[at] - 1u;
-        if (fb_id_equal(world->nodes[node].id, id)) return node;
+        if (fb_id_equal(world->nodes[node].home, id)) return node;
     }
     return UINT32_MAX;
 }

@@ -550,7 +550,8 @@ static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_spa
         bytes);
     advance_vector(node, j);
     observe_applied(node, j, fetch->link_number);
-    if (fb_id_equal(j->signer, node->self)) {
+    bool of_own = fb_id_equal(j->signer, node->self);
+    if (MUTANT(OWN_BATCH_UNSEEN, of_own, false)) {
         /* Verified, of this node's own, and not in its store: it was rolled back or copied. */
         fb_observe(node, FB_FACT_CLONE, fetch->link_number, b->incarnation, (fb_span){NULL, 0});
     }

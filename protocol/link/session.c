@@ -5,6 +5,7 @@
  * `local_ok`, the peer's comes with its heartbeats (`peer_ok`). Until then nothing of the space is
  * on it. */
 #include "protocol/base/hex.h"
+#include "protocol/base/mutant.h"
 #include "protocol/core/node_id.h"
 #include "protocol/link/state.h"
 
@@ -129,12 +130,14 @@ void fb_links_bound(fb_node *node, uint32_t index, const fb_binding *binding)
     fb_timer_clear(node, &link->life);
     fb_links_fix(node, index);
 
-    if (fb_b32_equal(binding->public_key, node->self_key)) {
+    bool own_key = fb_b32_equal(binding->public_key, node->self_key);
+    if (MUTANT(OWN_KEY_WELCOME, own_key, false)) {
         own_key_proven(node, index);
         return;
     }
     /* MP-7-10 */
-    if (fb_dial_expects_other(node, link)) {
+    bool other = fb_dial_expects_other(node, link);
+    if (MUTANT(OWN_KEY_WELCOME, other, other && !own_key)) {
         /* A stale address, not an attack (profile 7). */
         log_peer(node, "another node answered than the one that was dialled:", link, FB_OK);
         fb_link_close(node, index, FB_ERR_LINK_PEER);

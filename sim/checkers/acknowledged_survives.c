@@ -52,6 +52,12 @@ static void restored(fb_sim_world *world, void *own, uint32_t node, bool empty)
     fb_sim_model_restored(world, &((state *)own)->model, node, empty);
 }
 
+static void cloned(fb_sim_world *world, void *own, uint32_t node, uint32_t of)
+{
+    (void)world;
+    fb_sim_model_cloned(&((state *)own)->model, node, of);
+}
+
 /* A write was answered: its change may never be lost any more. */
 static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
@@ -113,5 +119,6 @@ const fb_sim_check fb_sim_check_acknowledged_survives = {
     .over = over,
     .backup = backup,
     .restored = restored,
+    .cloned = cloned,
     .round = round_end,
 };

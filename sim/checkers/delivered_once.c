@@ -45,7 +45,8 @@ static waiting *of_link(fb_sim_world *world, state *s, uint64_t link)
 }
 
 /* Messages of one key that may each be accepted once. */
-static uint64_t variant_of(state *s, uint32_t node, const fb_sim_message *m)
+static uint64_t variant_of(const fb_sim_world *world, state *s, uint32_t node,
+                           const fb_sim_message *m)
 {
     /* A liar may give one id to messages of two times; the floor tells only times apart. */
     uint64_t variant = m->timestamp * UINT64_C(0x9e3779b97f4a7c15);
@@ -55,6 +56,8 @@ static uint64_t variant_of(state *s, uint32_t node, const fb_sim_message *m)
             fb_sim_memo_find(&s->resets, fb_sim_pair_key(m->space, m->peer, node));
         if (resets != NULL) variant += *resets;
     }
+    /* Two machines with one identity know nothing of each other's messages. */
+    if (world->nodes[node].cloned) variant ^= world->nodes[node].identities;
     return variant == 0 ? 1 : variant;
 }
 
@@ -66,7 +69,7 @@ static uint64_t variant_key(uint64_t key, uint64_t variant)
 static void delivered(fb_sim_world *world, state *s, uint32_t node, const fb_effect *fx)
 {
     const fb_sim_told *told = world->checks->told;
-    uint64_t variant = variant_of(s, node, &told->message);
+    uint64_t variant = variant_of(world, s, node, &told->message);
     uint64_t *first = &told->known[FB_SIM_KNOWN_VARIANT];
     if (*first == 0) *first = variant;
     uint64_t *known = *first == variant

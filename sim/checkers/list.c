@@ -83,5 +83,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_honest_well_formed,
     &fb_sim_check_tables_empty,
     &fb_sim_check_work_bounded,
+    &fb_sim_check_clone_noticed,
     NULL,
 };

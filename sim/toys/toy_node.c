@@ -318,7 +318,12 @@ static bool hear(fb_node *node, toy_link *link, const uint8_t *message)
         (len != MESSAGE - 2 || sum != fb_xxh64(message, MESSAGE - 8, 0))) {
         return false;
     }
-    if (take(node, i % RECORDS, &e)) observe_change(node, FB_FACT_APPLIED, node->w + 1, &e);
+    if (take(node, i % RECORDS, &e)) {
+        observe_change(node, FB_FACT_APPLIED, node->w + 1, &e);
+        /* Its own, and not in its store. */
+        if (fb_id_equal(e.node, node->self))
+            effect(node, FB_FX_OBSERVE, FB_FACT_CLONE, 0, 0, NULL, 0);
+    }
     return true;
 }
 

@@ -55,7 +55,8 @@ typedef enum fb_fact {
     X(CLAIMS_DROPPED, "claims_dropped")                                                            \
     X(LIVES_REFUSED, "lives_refused")                                                              \
     X(BATCHES_EARLY, "batches_early")                                                              \
-    X(RECORDS_FULL, "records_full")
+    X(RECORDS_FULL, "records_full")                                                                \
+    X(AREAS_REFUSED, "areas_refused")
 
 typedef enum fb_counter {
 #define FB_COUNTER_ROW(name, label) FB_COUNTER_##name,

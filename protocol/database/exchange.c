@@ -355,7 +355,10 @@ static fb_status on_offer(fb_node *node, uint32_t link, fb_reader *r)
         return FB_ERR_LINK_RECORD;
     }
     uint32_t area = fb_area_named(node, space, (fb_area_kind)kind, name, id, link);
-    if (area == FB_NONE) return FB_OK; /* the next comparison says it again */
+    if (area == FB_NONE) {
+        fb_count(node, FB_COUNTER_AREAS_REFUSED, 1);
+        return FB_OK; /* the next comparison says it again */
+    }
     fb_area_pin(node, area);
     uint8_t unsure[(FRAME_BYTES / OFFER_ENTRY_BYTES) * LOOKUP_BYTES];
     fb_writer w = fb_writer_of(unsure, sizeof unsure);

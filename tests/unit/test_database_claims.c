@@ -160,6 +160,7 @@ static void the_claims_of_one_leave_room_for_others(void **state)
     assert_true(db->claims[link] > 32);
     assert_true(db->claims[link] <= db->claim_share + (db->claim_slack + 1) / 2);
     assert_int_equal(db->named[link], 16);
+    assert_true(counted(FB_COUNTER_AREAS_REFUSED) > 0);
     test_net_settle(net);
     assert_int_equal(test_net_put(net, HONEST, space, "new", 1, "1"), FB_OK);
     test_net_run(net, 5 * SECOND);

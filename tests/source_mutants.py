@@ -123,7 +123,9 @@ def statements(code):
         text = found.group(1)
         first = re.match(r"\w*", text).group()
         declares = re.match(r"[A-Za-z_]\w*[\s*]+[A-Za-z_]\w*\s*[=;\[,]", text + ";")
-        balanced = text.count("(") == text.count(")")
+        before = code[:found.start(1)]
+        # A part of a for's head is no statement.
+        balanced = (text.count("(") == text.count(")") and before.count("(") == before.count(")"))
         if first not in KEYWORDS and not declares and balanced and not text.startswith("(void)"):
             yield found.start(1), found.end(1), ""
 

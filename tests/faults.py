@@ -4,7 +4,8 @@
 
     tests/faults.py --table                   the table is that of sim/faults.def and the toys
     tests/faults.py --write                   writes it
-    tests/faults.py --fire --build DIR        each fault fires in a small fixed set of seeds
+    tests/faults.py --fire --build DIR        each fault that the swarm draws fires in a small fixed
+                                              set of seeds
     tests/faults.py --nothing --build DIR     a fault that is never on changes no hash
 
 Exit: 0 as it should be, 1 not, 2 usage.
@@ -95,8 +96,8 @@ def fire_main(build):
     total = {row[1]: 0 for row in catalogue() if row[5] != "0"}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for counts in pool.map(lambda seed: fired(program, seed), SEEDS):
-            for name, count in counts.items():
-                total[name] = total.get(name, 0) + count
+            for name in total:
+                total[name] += counts.get(name, 0)
     never = [name for name, count in total.items() if count == 0]
     print(f"{len(total)} faults, {len(never)} of them never in {len(SEEDS)} seeds"
           + "".join(f"\n  {name}" for name in never))

@@ -29,7 +29,7 @@ BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 # Found within few steps, and between them every plane once: 60 seconds are enough for them.
 SMOKE = [
     "acked-when-executed", "answered-one-set-early", "stranger-is-served", "sequence-not-kept",
-    "window-units", "clock-back-unseen", "sealing-spins", "read-must-be-newer",
+    "future-accepted", "clock-back-unseen", "sealing-spins", "read-must-be-newer",
 ]
 
 

@@ -129,4 +129,6 @@ void fb_sim_clock_slept(fb_sim_clock *clock, uint64_t since_ns, uint64_t now_ns)
     uint64_t mono = exact_mono(clock, since_ns);
     fb_sim_clock_rebase(clock, now_ns);
     clock->base_mono_ns = mono;
+    /* A grain that was set meanwhile was set by a time that did not pass; nothing was shown. */
+    clock->mono_least_ns = fb_min_u64(clock->mono_least_ns, mono);
 }

@@ -76,6 +76,16 @@ bool fb_sim_parse_time(const char *text, uint64_t *out_ns)
     return false;
 }
 
+bool fb_sim_parse_node(const char *name, uint64_t *bits)
+{
+    for (uint32_t i = 0; i < 64; i++) {
+        if (strcmp(fb_sim_name(i), name) != 0) continue;
+        *bits |= UINT64_C(1) << i;
+        return true;
+    }
+    return false;
+}
+
 bool fb_sim_parse_seed(const char *text, fb_sim_config *config)
 {
     size_t len = strlen(text);

@@ -18,6 +18,8 @@ int fb_sim_catalogue_main(const char *verb, int argc, char **argv);
 bool fb_sim_parse_number(const char *text, uint64_t *out);
 /* A time: a number with ns, us, ms, s, m or h. */
 bool fb_sim_parse_time(const char *text, uint64_t *out_ns);
+/* A node's name, as a bit that is added to a set of the first 64. */
+bool fb_sim_parse_node(const char *name, uint64_t *bits);
 
 typedef struct fb_sim_config fb_sim_config;
 /* An integer, or 40 hex digits as a commit has. */

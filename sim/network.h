@@ -32,7 +32,7 @@ typedef struct fb_sim_path {
     uint16_t segment_of_16;
     uint16_t dup_copies;
     bool blocked;
-    bool in_order;     /* no weather: a carrier's frames do not overtake each other */
+    bool in_order;     /* but for `delay` and `reorder` a carrier's frames do not overtake */
     bool queue_old_go; /* of a full queue the oldest are lost, not the newest */
     bool half_open;    /* a peer that vanishes here is not noticed */
     /* Occurrences of the draws. */

@@ -89,6 +89,7 @@ static void apply_to_path(fb_sim_path *path, const fb_sim_window *w)
     switch ((fb_sim_fault)w->fault) {
     case FB_SIM_FAULT_DELAY:
         path->delay_mean_ns = fb_max_u64(path->delay_mean_ns, w->p);
+        path->in_order = false;
         break;
     case FB_SIM_FAULT_RATE:
         more_often(&path->rate, w->p);
@@ -123,6 +124,7 @@ static void apply_to_path(fb_sim_path *path, const fb_sim_window *w)
     case FB_SIM_FAULT_REORDER:
         more_often(&path->reorder_of, w->p);
         path->reorder_ns = fb_max_u64(path->reorder_ns, w->q);
+        path->in_order = false;
         break;
     case FB_SIM_FAULT_STALE_SESSION:
         more_often(&path->stale_of, w->p);
@@ -188,7 +190,7 @@ static void paths_reset(fb_sim_world *world)
             .delay_min_ns = world->config.delay_min_ns,
             .delay_mean_ns = world->config.delay_mean_ns,
             .delay_draws = path->delay_draws,
-            .in_order = world->weather->count == 0,
+            .in_order = true,
             .sends = path->sends,
             .deliveries = path->deliveries,
             .dials = path->dials,

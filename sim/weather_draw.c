@@ -3,6 +3,7 @@
 #include "sim/byzantine.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
+#include "sim/schedule/schedule.h"
 #include "sim/weather.h"
 #include "sim/workload.h"
 #include "sim/world.h"
@@ -11,15 +12,11 @@
 #define SECOND UINT64_C(1000000000)
 
 /* Draws of one round: entity is the fault, occurrence the round and a place in it. */
-typedef struct dice {
-    fb_seed seed;
-    uint64_t entity;
-    uint64_t occurrence;
-} dice;
+typedef fb_sim_dice dice;
 
 static uint64_t roll(dice *d, uint64_t low, uint64_t high)
 {
-    return fb_sim_between(d->seed, FB_SIM_STREAM_WEATHER, d->entity, d->occurrence++, low, high);
+    return fb_sim_between(d->seed, d->stream, d->entity, d->occurrence++, low, high);
 }
 
 /* Powers of two apart: small values are as likely as large ones. */
@@ -203,7 +200,7 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         break;
     case FB_SIM_FAULT_RETRY_STORM:
         w->p = roll_scale(d, 50 * MS, 2000 * MS);
-        w->q = roll_scale(d, 8, 80);
+        w->q = roll_scale(d, 8, FB_SIM_SCHEDULE_COUNT_MAX);
         break;
     case FB_SIM_FAULT_CANCEL:
     case FB_SIM_FAULT_CLIENT_VANISH:
@@ -241,7 +238,7 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
         if (fb_sim_fault_is_byzantine(fault) && !fb_sim_byzantine_possible(world))
             weather->on[fault] = false;
         if (!weather->on[fault]) continue;
-        dice d = {world->seed, fault, round << 20};
+        dice d = {world->seed, FB_SIM_STREAM_WEATHER, fault, round << 20};
         uint64_t windows = roll(&d, 1, fb_sim_fault_is_of_paths(fault) ? 4 : 3);
         if (fault == FB_SIM_FAULT_FORGET || fault == FB_SIM_FAULT_ROLLBACK ||
             fault == FB_SIM_FAULT_CLONE) {

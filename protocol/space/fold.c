@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/space/fold.h"
 
+#include "protocol/base/mutant.h"
 #include "protocol/identity/identity.h"
 #include "protocol/link/link.h"
 #include "protocol/space/introduce.h"
@@ -95,16 +96,29 @@ static fb_span address_of(const fb_member *member)
     return fb_span_of(member->address, member->address_len);
 }
 
+void fb_space_dial_no_more(fb_node *node, uint32_t space, fb_span address)
+{
+    const fb_joining *joining = &fb_space_at(node, space)->joining;
+    fb_span invited = fb_span_of(joining->address, joining->address_len);
+    bool shared = joining->dialled && fb_span_equal(invited, address);
+    uint32_t m = fb_member_first(node, space);
+    for (; m != FB_NONE && !shared; m = fb_member_next(node, m)) {
+        const fb_member *member = fb_member_at(node, m);
+        shared = member->dialled && fb_span_equal(address_of(member), address);
+    }
+    if (MUTANT(SHARED_ADDRESS_FORGOTTEN, shared, false)) return;
+    fb_link_forget(node, space, address);
+}
+
 static void dial(fb_node *node, fb_member *member, bool wanted)
 {
     if (member->dialled == wanted) return;
     if (wanted) {
         /* A full address book is no reason to refuse a statement: others may dial. */
         if (fb_link_dial(node, member->space, address_of(member), member->id) != FB_OK) return;
-    } else {
-        fb_link_forget(node, member->space, address_of(member));
     }
     member->dialled = wanted;
+    if (!wanted) fb_space_dial_no_more(node, member->space, address_of(member));
 }
 
 void fb_space_dial_inviter(fb_node *node, uint32_t space)
@@ -139,8 +153,8 @@ static void plan_dials(fb_node *node, uint32_t space)
         fb_space_dial_inviter(node, space);
     } else if (fb_space_at(node, space)->joining.dialled) {
         fb_joining *joining = &fb_space_at(node, space)->joining;
-        fb_link_forget(node, space, fb_span_of(joining->address, joining->address_len));
         joining->dialled = false;
+        fb_space_dial_no_more(node, space, fb_span_of(joining->address, joining->address_len));
         fb_space_touch(node, space);
     }
 }

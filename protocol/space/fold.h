@@ -10,6 +10,9 @@ void fb_space_started(fb_node *node, uint32_t space);
 
 /* The node that answers at the address of the invite, if this node joined by one. */
 void fb_space_dial_inviter(fb_node *node, uint32_t space);
+/* Takes an address back, unless another member, or the invite, is dialled there as well: the book
+ * has each address once. Whoever calls this has said already that it wants it no more. */
+void fb_space_dial_no_more(fb_node *node, uint32_t space, fb_span address);
 
 /* This node has something to state itself: the root of a space it created, its own address. Tried
  * until it is written. */

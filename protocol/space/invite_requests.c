@@ -214,10 +214,9 @@ static void join_run(fb_node *node, fb_op *op)
     if (!again) {
         fb_joining *joining = &space->joining;
         fb_span before = fb_span_of(joining->address, joining->address_len);
-        if (joining->dialled && !fb_span_equal(before, fb_invite_address(&invite))) {
-            fb_link_forget(node, index, before);
-        }
+        bool elsewhere = joining->dialled && !fb_span_equal(before, fb_invite_address(&invite));
         joining->dialled = false; /* it may be another node that is expected there */
+        if (elsewhere) fb_space_dial_no_more(node, index, before);
         joining->given = true;
         joining->id = invite.id;
         joining->secret = invite.secret;

@@ -6,33 +6,21 @@
 #define MS     UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
-/* Draws of one mutation. */
-typedef struct dice {
-    fb_seed seed;
-    uint64_t entity;
-    uint64_t occurrence;
-} dice;
-
-static uint64_t roll(dice *d, uint64_t count)
+static uint32_t other_node(fb_sim_dice *d, const fb_sim_plan *plan, uint32_t node)
 {
-    return fb_draw_below(d->seed, FB_SIM_STREAM_EXPLORE, d->entity, d->occurrence++, count);
-}
-
-static uint32_t other_node(dice *d, const fb_sim_plan *plan, uint32_t node)
-{
-    uint32_t step = plan->nodes < 2 ? 0 : 1 + (uint32_t)roll(d, plan->nodes - 1);
+    uint32_t step = plan->nodes < 2 ? 0 : 1 + (uint32_t)fb_sim_roll(d, plan->nodes - 1);
     return (node + step) % plan->nodes;
 }
 
 /* One of the windows; NULL when there is none. */
-static fb_sim_line *any_window(fb_sim_plan *plan, dice *d)
+static fb_sim_line *any_window(fb_sim_plan *plan, fb_sim_dice *d)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < plan->line_count; i++) {
         count += plan->lines[i].kind == FB_SIM_LINE_WINDOW;
     }
     if (count == 0) return NULL;
-    uint64_t pick = roll(d, count);
+    uint64_t pick = fb_sim_roll(d, count);
     for (uint32_t i = 0; i < plan->line_count; i++) {
         if (plan->lines[i].kind == FB_SIM_LINE_WINDOW && pick-- == 0) return &plan->lines[i];
     }
@@ -40,9 +28,9 @@ static fb_sim_line *any_window(fb_sim_plan *plan, dice *d)
 }
 
 /* Draws of a window hang on its key: those of a copy are others. */
-static uint32_t other_key(dice *d)
+static uint32_t other_key(fb_sim_dice *d)
 {
-    return 1000 + (uint32_t)roll(d, 60000);
+    return 1000 + (uint32_t)fb_sim_roll(d, 60000);
 }
 
 /* A window keeps its length and stays within its round. */
@@ -57,15 +45,15 @@ static void window_to(const fb_sim_plan *plan, fb_sim_line *line, uint64_t at_ns
 /* The changes. Each returns false when there is no memory for it; one that finds nothing to change
  * changes nothing. */
 
-static bool other_seed(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool other_seed(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     snprintf(plan->seed_text, sizeof plan->seed_text, "%llu",
-             (unsigned long long)roll(d, UINT64_C(1) << 53));
+             (unsigned long long)fb_sim_roll(d, UINT64_C(1) << 53));
     return true;
 }
 
-static bool fault_gone(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool fault_gone(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     const fb_sim_line *chosen = any_window(plan, d);
@@ -80,30 +68,31 @@ static bool fault_gone(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
     return true;
 }
 
-static bool windows_thinned(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool windows_thinned(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
-    uint64_t of_16 = 2 + roll(d, 9);
+    uint64_t of_16 = 2 + fb_sim_roll(d, 9);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < plan->line_count; i++) {
         fb_sim_line line = plan->lines[i];
-        if (line.kind != FB_SIM_LINE_OP && roll(d, 16) < of_16) continue;
+        if (line.kind != FB_SIM_LINE_OP && fb_sim_roll(d, 16) < of_16) continue;
         plan->lines[kept++] = line;
     }
     plan->line_count = kept;
     return true;
 }
 
-static bool window_moved(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool window_moved(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     fb_sim_line *line = any_window(plan, d);
-    if (line != NULL) window_to(plan, line, roll(d, plan->rounds[line->round].length_ns + 1));
+    if (line != NULL)
+        window_to(plan, line, fb_sim_roll(d, plan->rounds[line->round].length_ns + 1));
     return true;
 }
 
 /* Just as another one begins or ends: two faults at once are worth more than one after another. */
-static bool windows_together(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool windows_together(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     fb_sim_line *line = any_window(plan, d);
@@ -111,38 +100,38 @@ static bool windows_together(fb_sim_plan *plan, const fb_sim_plan *other, dice *
     for (int tries = 0; tries < 8; tries++) {
         const fb_sim_line *with = any_window(plan, d);
         if (with == line || with->round != line->round) continue;
-        uint64_t at = roll(d, 2) == 0 ? with->at_ns : with->until_ns;
-        window_to(plan, line, at + roll(d, 200 * MS));
+        uint64_t at = fb_sim_roll(d, 2) == 0 ? with->at_ns : with->until_ns;
+        window_to(plan, line, at + fb_sim_roll(d, 200 * MS));
         break;
     }
     return true;
 }
 
-static bool window_stretched(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool window_stretched(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     fb_sim_line *line = any_window(plan, d);
     if (line == NULL) return true;
     uint64_t length = line->until_ns - line->at_ns;
-    length = roll(d, 2) == 0 ? length / 4 : length * 4;
+    length = fb_sim_roll(d, 2) == 0 ? length / 4 : length * 4;
     line->until_ns = fb_min_u64(line->at_ns + length, plan->rounds[line->round].length_ns);
     return true;
 }
 
-static bool window_elsewhere(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool window_elsewhere(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     fb_sim_line *line = any_window(plan, d);
     if (line == NULL || fb_sim_shape_of(line->fault)->who == FB_SIM_WHO_GROUPS) return true;
     bool whole = line->a == line->b;
-    line->a = (uint32_t)roll(d, plan->nodes);
+    line->a = (uint32_t)fb_sim_roll(d, plan->nodes);
     line->b = whole ? line->a : other_node(d, plan, line->a);
     fb_sim_window_normalise(plan, line);
     return true;
 }
 
 /* Within what the language allows of this fault. */
-static bool window_harder(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool window_harder(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     fb_sim_line *line = any_window(plan, d);
@@ -150,12 +139,12 @@ static bool window_harder(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
     const fb_sim_shape *shape = fb_sim_shape_of(line->fault);
     if (shape->p_type == FB_SIM_SHAPE_NONE || line->p == 0) return true;
     uint64_t most = shape->p_most == 0 ? UINT64_MAX : shape->p_most;
-    uint64_t p = roll(d, 2) == 0 ? line->p / 4 : fb_add_sat_u64(line->p, line->p * 2);
+    uint64_t p = fb_sim_roll(d, 2) == 0 ? line->p / 4 : fb_add_sat_u64(line->p, line->p * 2);
     line->p = fb_min_u64(p == 0 ? 1 : p, most);
     return true;
 }
 
-static bool window_again(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool window_again(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     const fb_sim_line *from = any_window(plan, d);
@@ -165,51 +154,51 @@ static bool window_again(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
     if (to == NULL) return plan->line_count >= FB_SIM_SCHEDULE_LINES_MAX;
     *to = line;
     to->key = other_key(d);
-    window_to(plan, to, roll(d, plan->rounds[to->round].length_ns + 1));
+    window_to(plan, to, fb_sim_roll(d, plan->rounds[to->round].length_ns + 1));
     fb_sim_plan_sort(plan);
     return true;
 }
 
 /* One message of a kind meets a fault. */
-static bool message_line(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool message_line(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     fb_sim_line *line = fb_sim_plan_line_add(plan);
     if (line == NULL) return plan->line_count >= FB_SIM_SCHEDULE_LINES_MAX;
     line->kind = FB_SIM_LINE_MESSAGE;
-    line->round = (uint32_t)roll(d, plan->round_count);
-    line->a = (uint32_t)roll(d, plan->nodes);
+    line->round = (uint32_t)fb_sim_roll(d, plan->round_count);
+    line->a = (uint32_t)fb_sim_roll(d, plan->nodes);
     line->b = other_node(d, plan, line->a);
-    line->what = (uint32_t)roll(d, FB_SIM_MESSAGE_KINDS);
-    line->nth = 1 + (uint32_t)roll(d, UINT64_C(1) << (1 + roll(d, 5)));
-    line->act = (uint32_t)roll(d, FB_SIM_MESSAGE_ACTS);
-    if (line->act == FB_SIM_MESSAGE_DELAY) line->span_ns = (1 + roll(d, 2000)) * 10 * MS;
+    line->what = (uint32_t)fb_sim_roll(d, FB_SIM_MESSAGE_KINDS);
+    line->nth = 1 + (uint32_t)fb_sim_roll(d, UINT64_C(1) << (1 + fb_sim_roll(d, 5)));
+    line->act = (uint32_t)fb_sim_roll(d, FB_SIM_MESSAGE_ACTS);
+    if (line->act == FB_SIM_MESSAGE_DELAY) line->span_ns = (1 + fb_sim_roll(d, 2000)) * 10 * MS;
     fb_sim_plan_sort(plan);
     return true;
 }
 
 /* A process ends at an effect. */
-static bool crash_line(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool crash_line(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     static const uint32_t kinds[] = {FB_FX_WRITE, FB_FX_SEND, FB_FX_FRAME, FB_FX_REPLY, FB_FX_READ};
     fb_sim_line *line = fb_sim_plan_line_add(plan);
     if (line == NULL) return plan->line_count >= FB_SIM_SCHEDULE_LINES_MAX;
     line->kind = FB_SIM_LINE_CRASH;
-    line->round = (uint32_t)roll(d, plan->round_count);
-    line->a = line->b = (uint32_t)roll(d, plan->nodes);
-    line->what = kinds[roll(d, sizeof kinds / sizeof kinds[0])];
-    line->nth = 1 + (uint32_t)roll(d, UINT64_C(1) << (2 + roll(d, 7)));
-    line->span_ns = (1 + roll(d, 500)) * 10 * MS;
+    line->round = (uint32_t)fb_sim_roll(d, plan->round_count);
+    line->a = line->b = (uint32_t)fb_sim_roll(d, plan->nodes);
+    line->what = kinds[fb_sim_roll(d, sizeof kinds / sizeof kinds[0])];
+    line->nth = 1 + (uint32_t)fb_sim_roll(d, UINT64_C(1) << (2 + fb_sim_roll(d, 7)));
+    line->span_ns = (1 + fb_sim_roll(d, 500)) * 10 * MS;
     fb_sim_plan_sort(plan);
     return true;
 }
 
 /* Clients meet at the same few records. */
-static bool same_records(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool same_records(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
-    uint64_t records = 1 + roll(d, 3);
+    uint64_t records = 1 + fb_sim_roll(d, 3);
     for (uint32_t i = 0; i < plan->line_count; i++) {
         fb_sim_line *line = &plan->lines[i];
         if (line->kind != FB_SIM_LINE_OP) continue;
@@ -220,14 +209,14 @@ static bool same_records(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
 }
 
 /* Fewer of them: what is left of a run is its weather, in far fewer steps. */
-static bool clients_thinned(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool clients_thinned(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
-    uint64_t of_16 = 6 + roll(d, 9);
+    uint64_t of_16 = 6 + fb_sim_roll(d, 9);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < plan->line_count; i++) {
         fb_sim_line line = plan->lines[i];
-        if (line.kind == FB_SIM_LINE_OP && roll(d, 16) < of_16) continue;
+        if (line.kind == FB_SIM_LINE_OP && fb_sim_roll(d, 16) < of_16) continue;
         plan->lines[kept++] = line;
     }
     plan->line_count = kept;
@@ -237,13 +226,13 @@ static bool clients_thinned(fb_sim_plan *plan, const fb_sim_plan *other, dice *d
 /* Rounds. */
 
 /* The beginning of one stays; a window that is open then ends with it. */
-static bool round_shortened(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool round_shortened(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
-    uint32_t round = (uint32_t)roll(d, plan->round_count), kept = 0;
+    uint32_t round = (uint32_t)fb_sim_roll(d, plan->round_count), kept = 0;
     uint64_t length = plan->rounds[round].length_ns;
     if (length < 2 * SECOND) return true;
-    length = length / 16 * (4 + roll(d, 9));
+    length = length / 16 * (4 + fb_sim_roll(d, 9));
     plan->rounds[round].length_ns = length;
     for (uint32_t i = 0; i < plan->line_count; i++) {
         fb_sim_line line = plan->lines[i];
@@ -291,12 +280,12 @@ static bool round_added(fb_sim_plan *plan, const fb_sim_plan *from, uint32_t rou
 }
 
 /* Two stories in one: the windows of a round of the other happen in one of this. */
-static bool weather_of_other(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool weather_of_other(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     if (other->round_count == 0 || other->nodes != plan->nodes) return true;
-    uint32_t from = (uint32_t)roll(d, other->round_count);
-    uint32_t to = (uint32_t)roll(d, plan->round_count);
-    bool instead = roll(d, 2) == 0;
+    uint32_t from = (uint32_t)fb_sim_roll(d, other->round_count);
+    uint32_t to = (uint32_t)fb_sim_roll(d, plan->round_count);
+    bool instead = fb_sim_roll(d, 2) == 0;
     if (instead) {
         uint32_t kept = 0;
         for (uint32_t i = 0; i < plan->line_count; i++) {
@@ -325,24 +314,24 @@ static bool weather_of_other(fb_sim_plan *plan, const fb_sim_plan *other, dice *
     return true;
 }
 
-static bool round_of_other(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool round_of_other(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     if (other->round_count == 0) return true;
-    return round_added(plan, other, (uint32_t)roll(d, other->round_count));
+    return round_added(plan, other, (uint32_t)fb_sim_roll(d, other->round_count));
 }
 
-static bool round_again(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool round_again(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
-    uint32_t round = (uint32_t)roll(d, plan->round_count);
+    uint32_t round = (uint32_t)fb_sim_roll(d, plan->round_count);
     return round_added(plan, plan, round);
 }
 
 /* So many rounds from anywhere stay. */
-static void rounds_limited(fb_sim_plan *plan, dice *d, uint32_t most)
+static void rounds_limited(fb_sim_plan *plan, fb_sim_dice *d, uint32_t most)
 {
     if (plan->round_count <= most) return;
-    uint32_t first = (uint32_t)roll(d, plan->round_count - most + 1), kept = 0;
+    uint32_t first = (uint32_t)fb_sim_roll(d, plan->round_count - most + 1), kept = 0;
     for (uint32_t i = 0; i < plan->line_count; i++) {
         fb_sim_line line = plan->lines[i];
         if (line.round < first || line.round >= first + most) continue;
@@ -354,22 +343,22 @@ static void rounds_limited(fb_sim_plan *plan, dice *d, uint32_t most)
     plan->round_count = most;
 }
 
-static bool rounds_fewer(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool rounds_fewer(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
-    rounds_limited(plan, d, 1 + (uint32_t)roll(d, 2));
+    rounds_limited(plan, d, 1 + (uint32_t)fb_sim_roll(d, 2));
     return true;
 }
 
-static bool round_without_weather(fb_sim_plan *plan, const fb_sim_plan *other, dice *d)
+static bool round_without_weather(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
 {
     (void)other;
     if (plan->round_count < 2) return true;
-    lines_of_round_gone(plan, (uint32_t)roll(d, plan->round_count));
+    lines_of_round_gone(plan, (uint32_t)fb_sim_roll(d, plan->round_count));
     return true;
 }
 
-typedef bool (*change)(fb_sim_plan *plan, const fb_sim_plan *other, dice *d);
+typedef bool (*change)(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d);
 
 static const change changes[] = {
     other_seed,       other_seed,       fault_gone,     windows_thinned, window_moved,
@@ -382,15 +371,16 @@ static const change changes[] = {
 
 bool fb_sim_mutate(fb_sim_plan *plan, const fb_sim_plan *other, fb_seed seed, uint64_t number)
 {
-    dice d = {seed, number, 0};
+    fb_sim_dice d = {seed, FB_SIM_STREAM_EXPLORE, number, 0};
     plan->expect = FB_SIM_EXPECT_NOTHING;
     plan->check[0] = 0;
     plan->has_hash = false;
     if (plan->round_count == 0) return other_seed(plan, other, &d);
     rounds_limited(plan, &d, FB_SIM_MUTATED_ROUNDS);
-    uint64_t count = 1 + roll(&d, UINT64_C(1) << roll(&d, 4));
+    uint64_t count = 1 + fb_sim_roll(&d, UINT64_C(1) << fb_sim_roll(&d, 4));
     for (uint64_t i = 0; i < count; i++) {
-        if (!changes[roll(&d, sizeof changes / sizeof changes[0])](plan, other, &d)) return false;
+        if (!changes[fb_sim_roll(&d, sizeof changes / sizeof changes[0])](plan, other, &d))
+            return false;
     }
     rounds_limited(plan, &d, FB_SIM_MUTATED_ROUNDS);
     return true;

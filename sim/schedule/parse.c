@@ -632,7 +632,8 @@ static void window_line(parser *s, const word *times, const char *dots)
     if (shape->q_word != NULL && !said) line.q = shape->q_default;
     if (shape->q_word != NULL && said) {
         take_word(s, shape->q_word);
-        uint64_t most = shape->q_type == FB_SIM_SHAPE_TIME ? FB_SIM_SCHEDULE_TIME_MAX : 64;
+        uint64_t most = shape->q_type == FB_SIM_SHAPE_TIME ? FB_SIM_SCHEDULE_TIME_MAX
+                                                           : FB_SIM_SCHEDULE_COUNT_MAX;
         line.q = value_take(s, shape->q_type, most, &line);
     }
     if (!s->failed && s->at < s->count && s->words[s->at].p[0] == '#') {

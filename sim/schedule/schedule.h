@@ -25,6 +25,8 @@
 /* A round, a window or a delay is no longer; sums of a few of them stay far from the end of 64
  * bits. */
 #define FB_SIM_SCHEDULE_TIME_MAX UINT64_C(1000000000000000) /* 11 days and a half */
+/* Copies, effects, requests of a burst: no window counts further (faults.def, retry-storm). */
+#define FB_SIM_SCHEDULE_COUNT_MAX 80u
 /* How late an operation may be before it counts as missed, unless its line says so. */
 #define FB_SIM_SCHEDULE_WITHIN_NS UINT64_C(5000000000)
 

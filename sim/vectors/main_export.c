@@ -21,16 +21,6 @@ static int refuse(const char *what, const char *which)
     return FB_SIM_EXIT_USAGE;
 }
 
-static bool node_of(const char *name, uint64_t *bits)
-{
-    for (uint32_t i = 0; i < 64; i++) {
-        if (strcmp(fb_sim_name(i), name) != 0) continue;
-        *bits |= UINT64_C(1) << i;
-        return true;
-    }
-    return false;
-}
-
 bool fb_sim_export_write(const fb_sim_export *x, const char *path, uint32_t *vectors,
                          uint64_t *deliveries)
 {
@@ -81,7 +71,7 @@ int fb_sim_export_main(int argc, char **argv)
             i++;
             if (vectors) {
                 path = argv[i];
-            } else if (!node_of(argv[i], &nodes)) {
+            } else if (!fb_sim_parse_node(argv[i], &nodes)) {
                 return refuse("no node of this name", argv[i]);
             }
             continue;

@@ -39,16 +39,6 @@ static int refuse(const char *what, const char *which)
     return FB_SIM_EXIT_USAGE;
 }
 
-static bool node_of(const char *name, uint64_t *bits)
-{
-    for (uint32_t i = 0; i < 64; i++) {
-        if (strcmp(fb_sim_name(i), name) != 0) continue;
-        *bits |= UINT64_C(1) << i;
-        return true;
-    }
-    return false;
-}
-
 /* With the flags of the first one, unless it is a schedule. */
 static bool beside_read(view_options *o, char *word)
 {
@@ -86,7 +76,8 @@ static int options_read(view_options *o, int argc, char **argv)
             } else if (number != NULL) {
                 if (!fb_sim_parse_number(value, number)) return refuse("not a number", value);
             } else if (strcmp(flag, "--node") == 0) {
-                if (!node_of(value, &o->nodes)) return refuse("no node of this name", value);
+                if (!fb_sim_parse_node(value, &o->nodes))
+                    return refuse("no node of this name", value);
             } else if (strcmp(flag, "--kind") == 0) {
                 o->kind = value;
             } else {

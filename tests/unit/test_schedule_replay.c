@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is recorded is a schedule, and playing it is the same run: with every fault of the
+ * catalogue, whatever the swarm draws for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "sim/run.h"
+#include "sim/schedule/schedule.h"
+
+static fb_sim_config config_of(uint64_t seed, uint32_t nodes, uint64_t events)
+{
+    fb_sim_config config = fb_sim_config_default();
+    config.seed = (fb_seed){seed, 0};
+    snprintf(config.seed_text, sizeof config.seed_text, "%llu", (unsigned long long)seed);
+    config.nodes = nodes;
+    config.events = events;
+    config.quiet = true;
+    config.store_items = 1u << 13;
+    config.blob_bytes = UINT64_C(64) << 20;
+    return config;
+}
+
+static void same_again(fb_sim_config config, const char *what)
+{
+    fb_sim_plan plan, read;
+    fb_sim_plan_error error;
+    fb_sim_verdict verdict, again;
+    char *text = NULL;
+    size_t len = 0;
+    fb_sim_plan_init(&plan);
+    fb_sim_plan_from_config(&plan, &config, NULL);
+    config.record = &plan;
+    assert_true(fb_sim_run(&config, &verdict));
+    assert_true(verdict.recorded);
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    fb_sim_plan_print(&plan, out);
+    assert_int_equal(fclose(out), 0);
+    if (!fb_sim_plan_parse(text, len, &read, &error)) {
+        fail_msg("%s, seed %s, line %u: %s", what, config.seed_text, (unsigned)error.line,
+                 error.text);
+    }
+    fb_sim_config played;
+    fb_sim_plan_config(&read, &played);
+    played.quiet = true;
+    assert_true(fb_sim_run(&played, &again));
+    if (again.hash.lo != verdict.hash.lo || again.hash.hi != verdict.hash.hi) {
+        fail_msg("%s, seed %s: %llu steps, played %llu", what, config.seed_text,
+                 (unsigned long long)verdict.events, (unsigned long long)again.events);
+    }
+    free(text);
+    fb_sim_plan_free(&plan);
+    fb_sim_plan_free(&read);
+}
+
+static void with_each_fault(void **state)
+{
+    (void)state;
+    for (uint32_t fault = 0; fault < FB_SIM_FAULTS; fault++) {
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            fb_sim_config config = config_of(seed, 3, 1500);
+            fb_sim_faults_add(&config.only, fault);
+            same_again(config, fb_sim_fault_rows[fault].name);
+        }
+    }
+}
+
+static void as_the_swarm_draws(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) same_again(config_of(seed, 5, 6000), "swarm");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_each_fault),
+        cmocka_unit_test(as_the_swarm_draws),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -23,7 +23,7 @@ typedef struct session {
     fb_key_handle key; /* sign */
     fb_b32 public_key; /* sign, verify --public-key */
     fb_id key_id;
-    fb_context *context;
+    fb_receiver *context;
     int64_t now_ms;
     uint64_t inputs;
     bool refused;
@@ -104,7 +104,7 @@ static bool sign(session *s, fb_envelope *e, fb_envelope_fault *fault)
 static void verify(session *s, const fb_envelope *e, fb_envelope_fault *fault)
 {
     if (s->context != NULL) {
-        fb_context_judge(s->context, e, fault);
+        fb_receiver_judge(s->context, e, fault, NULL);
     } else if (s->args->has_public_key && !fb_id_equal(e->source, s->key_id)) {
         *fault = (fb_envelope_fault){FB_ERR_UNKNOWN_SENDER, FB_ENVELOPE_SOURCE,
                                      "another node id than the public key's", 0};
@@ -230,7 +230,7 @@ int fb_cmd_envelope(int argc, char **argv)
         if (s->context == NULL) code = FB_EXIT_USAGE;
     }
     if (code == FB_EXIT_OK) code = run(s);
-    fb_context_free(s->context);
+    fb_receiver_free(s->context);
     fb_sodium_destroy(s->sodium);
     free(s);
     return code;

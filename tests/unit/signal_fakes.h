@@ -21,7 +21,12 @@
 #include "protocol/store/keys.h"
 #include "protocol/store/ops.h"
 
-#define NODES 3u
+/* A program may say how many nodes, which keys, which space. */
+#ifndef NODES
+#define NODES            3u
+#define FAKE_KEY_BYTE(i) ((int)(i) + 1)
+#define FAKE_SPACE       1, 2, 3, 4, 5, 6, 0x70, 8, 0x80, 10, 11, 12, 13, 14, 15, 16
+#endif
 #ifndef STORE_MAX
 #define STORE_MAX 4096u
 #define QUEUE_MAX 512u
@@ -96,7 +101,7 @@ typedef struct fake {
 static fake *fakes[NODES];
 static fb_b32 keys[NODES];
 static fb_sodium *sodium;
-static const fb_id fake_space = {{1, 2, 3, 4, 5, 6, 0x70, 8, 0x80, 10, 11, 12, 13, 14, 15, 16}};
+static const fb_id fake_space = {{FAKE_SPACE}};
 static bool fake_external;
 static bool fake_lose; /* every frame */
 
@@ -600,7 +605,7 @@ static void fake_new(uint32_t i, const fb_options *options)
     f->node.options.provider = fb_sodium_provider(sodium);
     f->node.options.observe = true;
     fb_b32 seed;
-    memset(seed.b, (int)i + 1, sizeof seed.b);
+    memset(seed.b, FAKE_KEY_BYTE(i), sizeof seed.b);
     FB_ASSERT(fb_sodium_add_signing(sodium, &seed, &f->node.options.identity_key) == FB_OK);
     const fb_provider *provider = f->node.options.provider;
     FB_ASSERT(provider->public_key(provider->user, f->node.options.identity_key, &keys[i]) ==

@@ -526,6 +526,8 @@ static void heal(fb_sim_world *world)
 {
     uint32_t nodes = world->config.nodes;
     fb_sim_workload_stop(world);
+    /* Who is to lose a disk loses it now: who joins again may need any member of the core. */
+    fb_sim_weather_end(world, FB_SIM_FAULT_FORGET);
     core_choose(world);
     if (world->recorder != NULL) fb_sim_recorder_heal(world);
     fb_sim_weather_clear(world);

@@ -28,6 +28,10 @@ static bool profile_of(const char *name, fb_sim_config *config)
         config->carriers_of_16 = 8;
         return true;
     }
+    if (strcmp(name, "plain") == 0) {
+        config->plain = true;
+        return true;
+    }
     return false;
 }
 

@@ -376,9 +376,10 @@ static void closing(const hunt *h)
 
 int fb_sim_hunt_main(int argc, char **argv)
 {
-    static const char help[] = "usage: hunt [--for T | --seeds A..B] [--jobs J] [--out DIR] "
-                               "[--commit ID] [--shrink-for T] [--explore swarm|priority|pool] "
-                               "[--first] [flags of run]";
+    static const char help[] =
+        "usage: hunt [--for T | --seeds A..B] [--jobs J] [--out DIR] "
+        "[--commit ID] [--shrink-for T] [--explore random|swarm|priority|pool] "
+        "[--first] [flags of run]";
     const char *out = "build/hunt", *commit = "-", *mutant = NULL;
     hunt *h = calloc(1, sizeof *h);
     if (h == NULL) return FB_SIM_EXIT_RESOURCE;
@@ -454,6 +455,7 @@ int fb_sim_hunt_main(int argc, char **argv)
         return code;
     }
     h->bug = mutant;
+    if (how == FB_SIM_EXPLORE_RANDOM) h->config.plain = true;
     /* Where an earlier hunt in this folder ended, unless seeds are named. */
     h->next = h->last == UINT64_MAX ? h->ledger.next_seed : h->first;
     h->first = h->entered_first = h->next;

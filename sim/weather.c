@@ -616,6 +616,15 @@ bool fb_sim_weather_is_byzantine(const fb_sim_world *world, uint32_t node)
     return world->traitor == node;
 }
 
+void fb_sim_weather_end(fb_sim_world *world, fb_sim_fault fault)
+{
+    const fb_sim_weather *weather = world->weather;
+    for (uint32_t i = 0; i < weather->count; i++) {
+        if (weather->windows[i].fault != fault || !weather->windows[i].active) continue;
+        fb_sim_at_weather(world, weather->generation << 8 | i, false);
+    }
+}
+
 void fb_sim_weather_clear(fb_sim_world *world)
 {
     fb_sim_weather *weather = world->weather;

@@ -49,6 +49,8 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
  * are FB_SIM_WINDOWS_MAX. */
 void fb_sim_weather_begin(fb_sim_world *world, uint64_t round);
 bool fb_sim_weather_add(fb_sim_world *world, const fb_sim_window *window);
+/* Ends the windows of one fault now. */
+void fb_sim_weather_end(fb_sim_world *world, fb_sim_fault fault);
 /* Ends every window now; clocks are set right, processes that are down boot. */
 void fb_sim_weather_clear(fb_sim_world *world);
 /* The profile that the swarm drew, in one line of at most `cap` bytes. */

@@ -231,6 +231,7 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
     for (uint32_t fault = 0; fault < FB_SIM_FAULTS; fault++) {
         weather->on[fault] = !calm && fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, fault, round,
                                                     16) < fb_sim_fault_rows[fault].share_of_16;
+        if (world->config.plain) weather->on[fault] = fb_sim_fault_rows[fault].share_of_16 != 0;
         if (!fb_sim_faults_none(&world->config.only)) {
             weather->on[fault] = fb_sim_faults_have(&world->config.only, fault);
         }

@@ -119,7 +119,8 @@ void fb_sim_workload_start(fb_sim_world *world, uint64_t round)
         return;
     }
     for (uint32_t op = 0; op < FB_SIM_OPS; op++) {
-        work->on[op] = fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, 1000 + op, round, 4) != 0;
+        work->on[op] = world->config.plain ||
+                       fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, 1000 + op, round, 4) != 0;
     }
     if (!work->on[FB_SIM_OP_PUT] && !work->on[FB_SIM_OP_CHANGE]) work->on[FB_SIM_OP_CHANGE] = true;
     work->think_ns = (20 * MS) << fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, 1100, round, 6);

@@ -82,7 +82,8 @@ struct fb_sim_config {
     bool quiet;               /* nothing on standard error */
     fb_sim_fault_set without; /* faults that are off in every round */
     fb_sim_fault_set only;    /* those alone are on in every round; none: the swarm draws */
-    uint32_t carriers_of_16;  /* share of pairs that an external carrier joins */
+    bool plain; /* no swarm: every round has all faults that it may have, and all operations */
+    uint32_t carriers_of_16;            /* share of pairs that an external carrier joins */
     const struct fb_sim_plan *schedule; /* is played instead of what the swarm draws; or NULL */
     struct fb_sim_plan *record;         /* takes what happens, to be played again; or NULL */
     const char *record_path;            /* where it is written should the process crash; or NULL */

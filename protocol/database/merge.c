@@ -32,7 +32,9 @@ static bool is_replaced(const merging *m, const act *a, const uint8_t *entry)
     /* DESIGN 3.1: within one incarnation a later change replaces its earlier ones, listed or not.
      */
     fb_dot dot = fb_dots_at((fb_dots){entry, 1}, 0);
-    return fb_dot_same_life(dot, m->dot) && dot.seq < m->dot.seq;
+    bool same = MUTANT(LIVES_TAKEN_FOR_ONE, fb_dot_same_life(dot, m->dot),
+                       fb_id_equal(dot.node, m->dot.node));
+    return same && dot.seq < m->dot.seq;
 }
 
 /* The kept dots of a register after the change: without its own, and with those it replaces that

@@ -54,7 +54,7 @@ fb_status fb_receive_time(const fb_envelope *e, const fb_receive_window *window,
     if (MUTANT(FUTURE_ACCEPTED, t > add(window->now_ms, window->future_ms), false)) {
         return FB_ERR_FROM_FUTURE;
     }
-    if (t <= window->floor_ms) {
+    if (MUTANT(FLOOR_NOT_COMPARED, t <= window->floor_ms, false)) {
         if (by_floor != NULL) *by_floor = true;
         return FB_ERR_STALE;
     }

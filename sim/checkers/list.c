@@ -84,5 +84,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_tables_empty,
     &fb_sim_check_work_bounded,
     &fb_sim_check_clone_noticed,
+    &fb_sim_check_causal_stamps, /* behind the one that has the model */
     NULL,
 };

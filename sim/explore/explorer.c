@@ -11,7 +11,7 @@
 /* Of the others, so many have an order of speeds as well. */
 #define ORDERED_OF_16 5u
 
-static const char *const names[] = {"swarm", "priority", "pool"};
+static const char *const names[] = {"random", "swarm", "priority", "pool"};
 
 bool fb_sim_explore_read(const char *text, fb_sim_explore *how)
 {
@@ -27,7 +27,7 @@ bool fb_sim_explorer_open(fb_sim_explorer *e, fb_sim_explore how, const char *fo
 {
     e->how = how;
     e->seed = (fb_seed){UINT64_C(0x6578706c6f7265), 0};
-    return fb_sim_pool_open(&e->pool, how == FB_SIM_EXPLORE_SWARM ? NULL : folder);
+    return fb_sim_pool_open(&e->pool, how <= FB_SIM_EXPLORE_SWARM ? NULL : folder);
 }
 
 void fb_sim_explorer_close(fb_sim_explorer *e)
@@ -66,7 +66,7 @@ static bool canonical(fb_sim_plan *plan)
 bool fb_sim_explorer_next(fb_sim_explorer *e, uint64_t number, fb_sim_plan *plan, uint64_t *parent)
 {
     bool ordered = e->how == FB_SIM_EXPLORE_PRIORITY;
-    if (e->how == FB_SIM_EXPLORE_SWARM || e->pool.count == 0) return false;
+    if (e->how <= FB_SIM_EXPLORE_SWARM || e->pool.count == 0) return false;
     if (roll(e, number, 0, 16) < (ordered ? 8 : FRESH_OF_16)) return false;
     uint32_t at = fb_sim_pool_pick(&e->pool, e->seed, number);
     uint32_t other = (uint32_t)roll(e, number, 1, e->pool.count);
@@ -90,7 +90,7 @@ uint32_t fb_sim_explorer_over(fb_sim_explorer *e, const fb_sim_seen *shown)
 
 bool fb_sim_explorer_wants(const fb_sim_explorer *e, uint32_t gained)
 {
-    if (e->how == FB_SIM_EXPLORE_SWARM) return false;
+    if (e->how <= FB_SIM_EXPLORE_SWARM) return false;
     /* An order of speeds can be given to any run. */
     return gained != 0 || e->how == FB_SIM_EXPLORE_PRIORITY;
 }

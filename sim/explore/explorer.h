@@ -8,7 +8,8 @@
 #include "sim/explore/seen.h"
 
 typedef enum fb_sim_explore {
-    FB_SIM_EXPLORE_SWARM,    /* each number is the seed of a run */
+    FB_SIM_EXPLORE_RANDOM,   /* each number is the seed of a run in which everything is on */
+    FB_SIM_EXPLORE_SWARM,    /* each is one, and each of its rounds has a part of everything */
     FB_SIM_EXPLORE_PRIORITY, /* every second one is an earlier one in another order of speeds */
     FB_SIM_EXPLORE_POOL,     /* most are mutations of runs that showed something new */
 } fb_sim_explore;
@@ -21,7 +22,7 @@ typedef struct fb_sim_explorer {
     uint32_t states;  /* places of it */
 } fb_sim_explorer;
 
-/* "swarm", "priority", "pool". False: no such way. */
+/* "random", "swarm", "priority", "pool". False: no such way. */
 bool fb_sim_explore_read(const char *text, fb_sim_explore *how);
 
 /* False: no memory, or the folder of the pool cannot be made. NULL: the pool is not kept. */

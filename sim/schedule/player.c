@@ -89,7 +89,6 @@ void fb_sim_player_weather(fb_sim_world *world, uint64_t start_ns)
     const fb_sim_player *player = world->player;
     const fb_sim_line *windows[FB_SIM_WINDOWS_MAX];
     uint32_t count = 0;
-    uint64_t length_ns = fb_sim_player_length_ns(world);
     /* The parser lets no round have more windows than the weather can hold. */
     for (uint32_t i = player->line; i < player->line_end && count < FB_SIM_WINDOWS_MAX; i++) {
         const fb_sim_line *line = &player->schedule->lines[i];
@@ -106,7 +105,9 @@ void fb_sim_player_weather(fb_sim_world *world, uint64_t start_ns)
             .b = line->b,
             .key = line->key,
             .start_ns = start_ns + line->at_ns,
-            .end_ns = start_ns + fb_min_u64(line->until_ns, length_ns),
+            /* One that is longer than its round ends when everything is healed, as it did when it
+             * was drawn. */
+            .end_ns = fb_add_sat_u64(start_ns, line->until_ns),
             .p = line->p,
             .q = line->q,
             .mask = line->mask,

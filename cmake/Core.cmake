@@ -29,6 +29,7 @@ target_include_directories(faberio_core PUBLIC
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/faberio>)
 target_link_libraries(faberio_core PRIVATE fb_blake3)
+target_compile_options(faberio_core PRIVATE ${FB_PROFILE_FLAGS})
 
 file(GLOB FB_MUTANT_IDS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sim/mutant_ids.h)
 if(FB_MUTANT_IDS)

@@ -14,6 +14,26 @@ if(FB_NATIVE)
   add_compile_options(-march=native)
 endif()
 
+# What a training run saw arranges the code of the core and of the simulator: `./dev build release`
+# trains once. Names of counters are relative to the build, so that one build reads another's. Code
+# that the training never reached is compiled as without a profile, and code that has changed since
+# is, too. The optimiser's guesses about overflows are of paths that it copied and nobody takes.
+set(FB_PROFILE_FLAGS "")
+if(FB_PROFILE_WRITE OR FB_PROFILE)
+  if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    message(FATAL_ERROR "FB_PROFILE and FB_PROFILE_WRITE need gcc")
+  endif()
+  if(FB_PROFILE_WRITE)
+    set(FB_PROFILE_FLAGS -fprofile-generate=${FB_PROFILE_WRITE})
+    add_link_options(-fprofile-generate)
+  else()
+    set(FB_PROFILE_FLAGS -fprofile-use=${FB_PROFILE} -fprofile-partial-training
+      -Wno-missing-profile -Wno-coverage-mismatch -Wno-stringop-overflow -Wno-array-bounds)
+    add_link_options(-Wno-stringop-overflow -Wno-array-bounds)
+  endif()
+  list(APPEND FB_PROFILE_FLAGS -fprofile-update=single -fprofile-prefix-path=${CMAKE_BINARY_DIR})
+endif()
+
 if(FB_SANITIZE)
   set(sanitize -fsanitize=${FB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_compile_options(${sanitize})
@@ -35,7 +55,7 @@ if(FB_FUZZ)
 endif()
 
 # Tidy and the install test look at objects as they ship: not at instrumented ones.
-if(FB_SANITIZE OR FB_COVERAGE OR FB_FUZZ)
+if(FB_SANITIZE OR FB_COVERAGE OR FB_FUZZ OR FB_PROFILE_WRITE)
   set(FB_PLAIN_OBJECTS OFF)
 else()
   set(FB_PLAIN_OBJECTS ON)

@@ -20,6 +20,7 @@ if(FB_SIM_SOURCES)
   add_library(faberio_sim STATIC ${FB_SIM_SOURCES})
   target_link_libraries(faberio_sim PUBLIC faberio_core)
   fb_use_system(faberio_sim)
+  target_compile_options(faberio_sim PRIVATE ${FB_PROFILE_FLAGS})
 
   if(FB_SIM_TOYS)
     add_executable(faberio-sim-toys ${FB_SIM_TOYS})

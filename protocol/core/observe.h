@@ -20,7 +20,7 @@ typedef enum fb_fact {
     FB_FACT_REFUSED = 23, /* b link; c fb_error; space, peer, message id (zeros if unreadable) */
     FB_FACT_ACKED = 24,   /* b link; c cumulative number: what this node acknowledges now */
     FB_FACT_DROPPED = 25, /* b fb_error; space, target peer, message id: never to be delivered */
-    FB_FACT_FLOOR = 26,   /* b floor as two's complement; c 1 when it was reset; space, sender */
+    FB_FACT_FLOOR = 26, /* b floor as two's complement; c link that reset it or 0; space, sender */
     FB_FACT_WRITTEN = 30, /* b request; c w; area, record, dot (node, incarnation, seq), i64 stamp:
                              a local change was executed */
     FB_FACT_APPLIED = 31, /* b w; c link or 0; area, record, dot, i64 stamp: a remote change */

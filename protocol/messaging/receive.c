@@ -75,7 +75,7 @@ static bool reset_floor(fb_node *node, uint32_t link, fb_record *record)
     record->floor_ms = fb_receive_floor_reset(&window);
     fb_link_touch(node, link);
     fb_digest_touch(node, FB_DIGEST_SEEN, fb_record_index(m, record));
-    fb_observe_floor(node, record, true);
+    fb_observe_floor(node, record, info->number);
     return true;
 }
 

@@ -255,12 +255,13 @@ static void put_slot(fb_node *node, const fb_record *record, uint32_t slot, fb_i
     fb_put(node, fb_span_of(key, sizeof key), fb_writer_span(&w));
 }
 
-void fb_observe_floor(fb_node *node, const fb_record *record, bool reset)
+void fb_observe_floor(fb_node *node, const fb_record *record, uint64_t reset_by)
 {
     uint8_t who[32];
     memcpy(who, fb_space_id(node, record->space).b, 16);
     memcpy(who + 16, fb_member_id(node, record->member).b, 16);
-    fb_observe(node, FB_FACT_FLOOR, (uint64_t)record->floor_ms, reset, fb_span_of(who, sizeof who));
+    fb_observe(node, FB_FACT_FLOOR, (uint64_t)record->floor_ms, reset_by,
+               fb_span_of(who, sizeof who));
 }
 
 void fb_seen_add(fb_node *node, fb_record *record, fb_id id, int64_t time_ms)
@@ -283,7 +284,7 @@ void fb_seen_add(fb_node *node, fb_record *record, fb_id id, int64_t time_ms)
         floor_ms = places[record->oldest].time_ms;
     }
     fb_seen_raise_floor(node, record, floor_ms);
-    if (record->floor_ms != before) fb_observe_floor(node, record, false);
+    if (record->floor_ms != before) fb_observe_floor(node, record, 0);
 
     record->sequence++;
     put_slot(node, record, slot, id, time_ms);

@@ -113,7 +113,7 @@ static void run(fb_node *node, fb_op *op)
     if (fb_op_range_whole(node, op, 0)) {
         fb_seen_finish(node, record);
         record->state = FB_RECORD_READY;
-        if (record->count > 0) fb_observe_floor(node, record, false);
+        if (record->count > 0) fb_observe_floor(node, record, 0);
         m->wanted--;
         take_again(node, record);
         return;

@@ -332,7 +332,7 @@ static inline uint32_t fb_record_index(const struct fb_messaging *m, const fb_re
     return (uint32_t)(record - m->record);
 }
 
-void fb_observe_floor(fb_node *node, const fb_record *record, bool reset);
+void fb_observe_floor(fb_node *node, const fb_record *record, uint64_t reset_by);
 /* The window as it is now, and the floor of a sender. */
 static inline fb_receive_window fb_message_window(const fb_node *node, const fb_record *record)
 {

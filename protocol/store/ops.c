@@ -449,7 +449,9 @@ static void seal(fb_node *node)
         MUTANT(SEALING_SPINS, (void)0, fb_starved(node));
         return;
     }
-    if (!fb_effect_fits(node, set->cap)) {
+    /* The fact stands before the set: whoever looks on knows what is in it when it may be on the
+     * disk. */
+    if (!fb_effect_fits(node, set->cap + sizeof(fb_effect))) {
         fb_starved(node);
         return;
     }
@@ -459,9 +461,9 @@ static void seal(fb_node *node)
     if (node->ending != FB_OK) return;
     fb_set_compact(set);
     store->w_sealed += MUTANT(SETS_COUNTED_TWICE, 1u, 2u);
+    fb_observe(node, FB_FACT_SEALED, store->w_sealed, set->live, (fb_span){NULL, 0});
     fb_effect_put(node, FB_FX_WRITE, node->incarnation, store->w_sealed, set->live,
                   fb_span_of(set->bytes, set->used));
-    fb_observe(node, FB_FACT_SEALED, store->w_sealed, set->live, (fb_span){NULL, 0});
     fb_count(node, FB_COUNTER_WRITE_SETS, 1);
     fb_set_clear(fb_store_building(store), store->w_sealed + 1);
     store->seal_bytes = store->seal_entries = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
 
-/* A sender's floor only rises, but for the reset of profile 5, which happens once a link. It is
+/* A sender's floor only rises, but for the reset of profile 5, which each link has once. It is
  * stored with the id that raised it: what a restart finds is not below what the store had. */
 
 #define WAITING 64u
@@ -16,13 +16,12 @@ typedef struct node_state {
     raised waiting[WAITING]; /* not in the store, oldest first: a ring */
     uint32_t first;
     uint32_t count;
-    uint64_t bound; /* links bound so far */
 } node_state;
 
 typedef struct state {
     fb_sim_memo floors;  /* (node, incarnation, space, sender) -> floor */
     fb_sim_memo durable; /* (node, space, sender) -> floor in the store */
-    fb_sim_memo resets;  /* as the first -> links bound then */
+    fb_sim_memo resets;  /* the same and a link -> 1 when that one has set it back */
     node_state *nodes;
 } state;
 
@@ -58,34 +57,41 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 {
     state *s = own;
     node_state *n = &s->nodes[node];
-    if (fx->a == FB_FACT_LINK_BOUND) {
-        n->bound++;
-        return;
-    }
     if (fx->a == FB_FACT_SEALED) {
         sealed(n, fx->b);
         return;
     }
     const fb_sim_message *m = &world->checks->told->message;
+    uint64_t life = node + world->nodes[node].incarnation;
+    if (fx->a == FB_FACT_LINK_BOUND) {
+        /* A new session of a carrier begins anew. */
+        uint64_t *used =
+            fb_sim_memo_find(&s->resets, fb_sim_pair_key(m->space, m->peer, life + fx->b));
+        if (used != NULL) *used = 0;
+        return;
+    }
     uint64_t stored = fb_sim_pair_key(m->space, m->peer, node);
-    uint64_t key = fb_sim_pair_key(m->space, m->peer, node + world->nodes[node].incarnation);
+    uint64_t key = fb_sim_pair_key(m->space, m->peer, life);
     const uint64_t *known = fb_sim_memo_find(&s->floors, key);
     bool again = known == NULL;
     if (again) known = fb_sim_memo_find(&s->durable, stored);
     if (known != NULL && (int64_t)fx->b < (int64_t)*known) {
-        const uint64_t *reset = fb_sim_memo_find(&s->resets, key);
-        if (again && fx->c == 0 && ORACLE(FLOOR_NOT_EXPECTED, true, false)) {
+        uint64_t *used =
+            fb_sim_memo_at(&s->resets, fb_sim_pair_key(m->space, m->peer, life + fx->c));
+        if (fx->c == 0 && ORACLE(FLOOR_NOT_EXPECTED, true, false)) {
             fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_floor_rises.id,
-                            "%s comes back with a lower floor of a sender than its store had",
+                            again
+                                ? "%s comes back with a lower floor of a sender than its store had"
+                                : "%s lowers the floor of a sender, and no link set it back",
                             fb_sim_name(node));
             return;
         }
-        if (reset != NULL && *reset == n->bound && ORACLE(RESETS_UNCOUNTED, true, false)) {
+        if (*used != 0 && ORACLE(RESETS_UNCOUNTED, true, false)) {
             fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_floor_rises.id,
                             "%s lowers the floor of a sender twice on one link", fb_sim_name(node));
             return;
         }
-        fb_sim_memo_put(&s->resets, key, n->bound);
+        *used = 1;
     }
     fb_sim_memo_put(&s->floors, key, fx->b);
     wait(n, stored, fx->b);

@@ -315,7 +315,7 @@ static void facts(turn *t, const fb_effects *effects)
             break;
         }
         case FB_FACT_FLOOR:
-            t->reset = t->reset || fx->c == 1;
+            t->reset = t->reset || fx->c != 0;
             break;
         case FB_FACT_DELIVERED:
         case FB_FACT_REFUSED:

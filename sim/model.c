@@ -129,6 +129,21 @@ bool fb_sim_model_is_covered(const fb_sim_model *model, uint32_t node, uint32_t 
     return false;
 }
 
+bool fb_sim_model_misses_replacer(const fb_sim_model *model, uint32_t node, uint32_t index,
+                                  uint32_t field)
+{
+    for (uint32_t at = index; at != 0; at = model->changes[at].later[field]) {
+        const fb_sim_model_change *c = &model->changes[at];
+        if (at != index && (c->applied & bit(node)) == 0) return true;
+        for (uint32_t e = c->replacers; e != 0; e = model->edges[e].next_of_target) {
+            const fb_sim_edge *edge = &model->edges[e];
+            if (edge->field != field) continue;
+            if ((model->changes[edge->replacer].applied & bit(node)) == 0) return true;
+        }
+    }
+    return false;
+}
+
 static void newest_raise(fb_sim_model *model, uint32_t node, uint32_t index)
 {
     const fb_sim_model_change *c = &model->changes[index];

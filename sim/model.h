@@ -111,6 +111,10 @@ bool fb_sim_model_is_covered(const fb_sim_model *model, uint32_t node, uint32_t 
 /* True when a node may hold the value for gone or not. */
 bool fb_sim_model_is_hushed(const fb_sim_model *model, uint32_t node, uint32_t change,
                             uint32_t field);
+/* A change that replaces the value is not here: in the end, it is lost or out of reach. Who saw it
+ * may have told others that the value is gone, without a word about its field (is_covered). */
+bool fb_sim_model_misses_replacer(const fb_sim_model *model, uint32_t node, uint32_t change,
+                                  uint32_t field);
 bool fb_sim_model_is_live(const fb_sim_model *model, uint32_t node, uint32_t change,
                           uint32_t field);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/cli.h"
+#include "runtime/cmd_conformance.h"
 #include "runtime/cmd_envelope.h"
 #include "runtime/cmd_key.h"
 #include "runtime/commands.h"
@@ -45,6 +46,8 @@ static const fb_command commands[] = {
     {"envelope", "VERB ...", "sign, verify, canonical, convert, inspect", "", NULL, 0, -1, NULL,
      fb_cmd_envelope},
     {"key", "VERB ...", "new, show: key files", "", NULL, 0, -1, NULL, fb_cmd_key},
+    {"conformance", "adapter", "answer the conformance suite on standard input and output", "",
+     NULL, 0, -1, NULL, fb_cmd_conformance},
     {"sim", "VERB ...", "the simulator: run, checks, faults, mutants, bench", "", NULL, 0, -1, NULL,
      fb_sim_main},
 
@@ -114,7 +117,6 @@ static const char *const not_built[] = {
     "export",         "import",
     "verify",         "scrub",
     "key backup",     "key rotate",
-    "conformance",    "conformance adapter",
 };
 
 static void usage(FILE *out)

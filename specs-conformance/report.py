@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue against the project: what is cited where, what checks and tests show of it.
 
-    report.py [--write] [--out FOLDER] [--checks FILE [--least N]] [--tests FILE...]
+    report.py [--write] [--out FOLDER] [--checks FILE [--least N]] [--tests FILE...] [--suite FILE]
 
 Fails on an unknown id, on what is implemented and cited nowhere, on checks and tests that are not
 as the catalogue has them, and on what is neither exercised nor excused.
@@ -12,7 +12,9 @@ as the catalogue has them, and on what is neither exercised nor excused.
 --checks FILE    lines of `faberio-sim checks --json --seeds A..B`: how often each check had
                  something to look at. Each that a requirement names needs at least N (1000)
 --tests FILE     JUnit files of ctest: each test that a requirement names ran and passed. Names of
-                 functions are in the tests' output, so pytest needs -vv there"""
+                 functions are in the tests' output, so pytest needs -vv there
+--suite FILE     report of the conformance suite as JSON (docs/ADAPTER.md): how many of its checks of each
+                 requirement passed. None may fail"""
 import argparse
 import html
 import json
@@ -161,6 +163,20 @@ def passed_of(text):
     return passed
 
 
+def suite_of(text):
+    """id -> what the suite's report says of it."""
+    return {one["id"]: one for one in json.loads(text)["requirements"]}
+
+
+def suite_findings(project, suite):
+    for one in catalogue.requirements(project.documents) if suite is not None else []:
+        if one["id"] not in suite:
+            yield f"{one['id']}: the suite's report is of another catalogue"
+            continue
+        for check in suite[one["id"]]["failed"]:
+            yield f"{one['id']} ({one['keyword']}): the suite's {check} failed"
+
+
 def exercise_findings(project, counts, passed, least):
     for one in catalogue.requirements(project.documents):
         for check in one.get("checks", []) if counts is not None else []:
@@ -238,7 +254,7 @@ def matrix(project):
     return "\n".join(out)
 
 
-def as_data(project, counts, passed, found):
+def as_data(project, counts, passed, found, suite=None):
     rows = []
     for document in project.documents:
         for one in document.requirements:
@@ -248,6 +264,7 @@ def as_data(project, counts, passed, found):
                              for c in one.get("checks", [])]
             row["tests"] = [{"test": t, "passed": t in passed if passed is not None else None}
                             for t in one.get("tests", [])]
+            row["suite"] = suite[one["id"]]["passed"] if suite and one["id"] in suite else None
             rows.append(row)
     texts = [{"file": d.file, "name": d.name, "sha256": d.sha256} for d in project.documents]
     return {"texts": texts, "findings": found, "requirements": rows}
@@ -306,6 +323,8 @@ def page(project, data):
             "<code>{}{}</code>".format(html.escape(c["check"]),
                                        "" if c["looked"] is None else f" {c['looked']:,}")
             for c in one["checks"])
+        if one["suite"]:
+            checks += f"<code>suite {one['suite']:,}</code>"
         tests = "".join(
             '<code{}>{}</code>'.format(' class="bad"' if t["passed"] is False else "",
                                        html.escape(t["test"])) for t in one["tests"])
@@ -330,6 +349,7 @@ def main():
     parser.add_argument("--checks", type=pathlib.Path)
     parser.add_argument("--least", type=int, default=LEAST)
     parser.add_argument("--tests", type=pathlib.Path, nargs="*")
+    parser.add_argument("--suite", type=pathlib.Path)
     parser.add_argument("--citations", action="store_true", help="the citations only")
     arguments = parser.parse_args()
     project = gather()
@@ -340,6 +360,8 @@ def main():
                                for path in arguments.tests))
     found = list(citation_findings(project))
     found += exercise_findings(project, counts, passed, arguments.least)
+    suite = suite_of(arguments.suite.read_text(encoding="utf-8")) if arguments.suite else None
+    found += suite_findings(project, suite)
     path = catalogue.ROOT / MATRIX
     if arguments.write:
         path.write_text(matrix(project), encoding="utf-8")
@@ -348,7 +370,7 @@ def main():
         found.append(f"{MATRIX} is not what the catalogue says: ./dev requirements writes it")
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        data = as_data(project, counts, passed, found)
+        data = as_data(project, counts, passed, found, suite)
         (arguments.out / "report.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
         (arguments.out / "report.html").write_text(page(project, data), encoding="utf-8")
     for finding in found:

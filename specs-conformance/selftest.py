@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small project with a catalogue, in order; then each defect alone, which must be found."""
 import hashlib
+import json
 import pathlib
 import tempfile
 import unittest
@@ -282,6 +283,33 @@ class ExerciseTest(Sample):
         failed = JUNIT.replace('name="test_count" status="run">',
                                'name="test_count" status="run"><failure message=""/>')
         self.finds(self.exercised(junit=failed), "test_count.counted")
+
+
+class SuiteTest(Sample):
+    def suite(self, **failed):
+        project = report.gather(self.root)
+        rows = [{"id": one["id"], "passed": 3, "failed": failed.get(one["id"].replace("-", "_"), {})}
+                for one in report.catalogue.requirements(project.documents)]
+        return project, report.suite_of(json.dumps({"requirements": rows}))
+
+    def test_in_order(self):
+        self.assertEqual(list(report.suite_findings(*self.suite())), [])
+        self.assertEqual(list(report.suite_findings(self.suite()[0], None)), [])
+
+    def test_a_check_of_the_suite_failed(self):
+        project, suite = self.suite(FM_1_1={"envelope/x": "it is wrong"})
+        self.finds(list(report.suite_findings(project, suite)), "FM-1-1", "envelope/x")
+
+    def test_of_another_catalogue(self):
+        project, suite = self.suite()
+        del suite["FM-2.1-2"]
+        self.finds(list(report.suite_findings(project, suite)), "FM-2.1-2", "another catalogue")
+
+    def test_in_the_report(self):
+        project, suite = self.suite()
+        data = report.as_data(project, None, None, [], suite)
+        self.assertEqual([one["suite"] for one in data["requirements"]], [3] * 4)
+        self.assertIn("suite 3", report.page(project, data))
 
 
 class ReportTest(Sample):

@@ -284,7 +284,7 @@ def test_usage(net, args, named):
     ["file", "put", "s", "a", "b"], ["file", "list"], ["conflicts", "list", "s"],
     ["conflicts", "resolve", "s", "i", "--keep", "mine"], ["policy", "show"], ["policy", "set"],
     ["policy", "explain"], ["export", "s", "f"], ["import", "f"], ["verify", "s", "--peers"],
-    ["scrub"], ["key", "backup", "f"], ["key", "rotate"], ["conformance", "adapter"],
+    ["scrub"], ["key", "backup", "f"], ["key", "rotate"],
     ["run", "--record", "f"], ["help", "doctor"],
 ])
 def test_what_is_not_built_is_said(net, args):

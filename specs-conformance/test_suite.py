@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite, one test for each check: see conftest.py."""
+import pytest
+
+import suite
+from suite_adapter import AdapterFailed
+
+CHECKS = list(suite.checks())
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_conforms(check, adapter):
+    if check.op is not None and check.op not in adapter.ops:
+        pytest.skip(f"the adapter has no `{check.op}`")
+    try:
+        wrong = suite.run(check, adapter)
+    except AdapterFailed as failed:
+        wrong = f"{check.name} ({', '.join(check.requirements)}): {failed}"
+    if wrong is not None:
+        pytest.fail(wrong, pytrace=False)

@@ -39,8 +39,10 @@ struct fb_loop {
     bool draining; /* within later_run */
     deferred *later, **later_end;
 
-    bool started;         /* between START and NEED_START */
-    bool running;         /* ... and loaded; told once */
+    bool started;   /* between START and NEED_START */
+    bool running;   /* ... and loaded; told once */
+    bool read_only; /* since a write failed none has succeeded */
+    bool read_only_told;
     uint64_t incarnation; /* of the last START */
     uint64_t beginning;   /* fb_lmdb_begin was called with it; 0: not under way */
     uint64_t starts;
@@ -74,10 +76,41 @@ static void tell(fb_loop *loop, fb_loop_event event, const char *detail, size_t 
 
 /* Requests. */
 
+static bool verb_writes(fb_verb verb)
+{
+    switch (verb) {
+    case FB_VERB_STATUS:
+    case FB_VERB_SPACE_LIST:
+    case FB_VERB_SPACE_MEMBERS:
+    case FB_VERB_APP_AUTHENTICATE:
+    case FB_VERB_PEER_LIST:
+    case FB_VERB_PEER_MESSAGES:
+    case FB_VERB_RECORD_GET:
+    case FB_VERB_RECORD_LIST:
+    case FB_VERB_RECORD_WATCH:
+    case FB_VERB_AREAS:
+    case FB_VERB_PUBLISH:
+        return false;
+    default:
+        return true;
+    }
+}
+
+const char *fb_loop_refusal(const fb_loop *loop, fb_verb verb)
+{
+    if (loop->stopping) return "the node stops";
+    if (!loop->started) return "the node is starting";
+    /* A caller whose write waits for the disk would wait for as long as that takes. */
+    if (loop->read_only && verb_writes(verb)) {
+        return "the store takes no writes; the log and /v1/doctor say why, reads go on";
+    }
+    return NULL;
+}
+
 uint64_t fb_loop_request(fb_loop *loop, fb_verb verb, uint64_t principal, fb_span arguments,
                          fb_loop_reply reply, void *user)
 {
-    if (!loop->started || loop->stopping) return 0;
+    if (fb_loop_refusal(loop, verb) != NULL) return 0;
     bool waits_long = verb == FB_VERB_RECORD_WATCH || verb == FB_VERB_SPACE_JOIN;
     uint64_t number = fb_request_table_add(&loop->requests, reply, user, waits_long);
     if (number != 0) {
@@ -142,7 +175,8 @@ static void incarnation_start(fb_loop *loop)
     start.b = fb_entropy_u64();
     start.c = fb_entropy_u64();
     loop_step(loop, start);
-    if (!loop->stopping) fb_carrier_hold(loop->carrier, false);
+    /* What peers send has to be written, and a read of it would wait for that. */
+    if (!loop->stopping && !loop->read_only) fb_carrier_hold(loop->carrier, false);
     tell(loop, (fb_loop_event){.what = FB_LOOP_STARTED, .incarnation = loop->incarnation}, "", 0);
 }
 
@@ -164,6 +198,10 @@ static void incarnation_ended(fb_loop *loop, fb_error why)
 
 static void effect_dial(fb_loop *loop, uint64_t dial, fb_span address)
 {
+    if (loop->read_only) {
+        loop_feed(loop, &(fb_event){.kind = FB_EV_DIAL_RESULT, .a = dial, .c = FB_ERR_BUSY});
+        return;
+    }
     dialling *d = calloc(1, sizeof *d);
     if (d != NULL) {
         d->dial = dial;
@@ -333,15 +371,29 @@ static void store_notify(void *user)
     uv_async_send(&((fb_loop *)user)->wake);
 }
 
-static void store_complain(fb_loop *loop, const fb_lmdb_completion *c)
+static void tell_store(fb_loop *loop, fb_loop_happening what, const fb_lmdb_completion *c)
 {
-    tell(loop, (fb_loop_event){.what = FB_LOOP_STORE, .error = c->error}, c->detail,
-         strlen(c->detail));
+    tell(loop, (fb_loop_event){.what = what, .error = c->error}, c->detail, strlen(c->detail));
+}
+
+/* A failed write ends the incarnation; the ones after it read until one of them has written. */
+static void write_judged(fb_loop *loop, const fb_lmdb_completion *c)
+{
+    if (c->error != FB_OK) {
+        loop->read_only = true;
+        return;
+    }
+    loop->restart_ms = FB_LOOP_RESTART_MIN_MS;
+    if (!loop->read_only || !loop->started) return;
+    loop->read_only = false;
+    if (!loop->stopping) fb_carrier_hold(loop->carrier, false);
+    if (loop->read_only_told) tell_store(loop, FB_LOOP_WRITABLE, c);
+    loop->read_only_told = false;
 }
 
 static void store_completed(fb_loop *loop, const fb_lmdb_completion *c)
 {
-    if (c->error != FB_OK) store_complain(loop, c);
+    if (c->error != FB_OK && c->kind != FB_LMDB_HELD) tell_store(loop, FB_LOOP_STORE, c);
     switch (c->kind) {
     case FB_LMDB_BEGUN:
         if (c->incarnation != loop->beginning) break;
@@ -360,8 +412,12 @@ static void store_completed(fb_loop *loop, const fb_lmdb_completion *c)
                                    .c = c->error,
                                    .bytes = c->bytes});
         break;
+    case FB_LMDB_HELD:
+        if (!loop->read_only_told) tell_store(loop, FB_LOOP_READ_ONLY, c);
+        loop->read_only_told = true;
+        break;
     case FB_LMDB_WRITE:
-        if (c->error == FB_OK) loop->restart_ms = FB_LOOP_RESTART_MIN_MS;
+        write_judged(loop, c);
         loop_step(
             loop,
             (fb_event){.kind = FB_EV_WRITE_DONE, .a = c->incarnation, .b = c->w, .c = c->error});
@@ -586,6 +642,7 @@ void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out)
     *out = (fb_loop_stats){
         .started = loop->started,
         .running = loop->started && fb_node_is_running(loop->node),
+        .read_only = loop->read_only,
         .incarnation = loop->incarnation,
         .starts = loop->starts,
         .links = loop->carrier != NULL ? fb_carrier_links(loop->carrier) : 0,

@@ -25,14 +25,16 @@ typedef struct fb_loop fb_loop;
 typedef void (*fb_loop_reply)(void *user, fb_error error, bool more, fb_span answer);
 
 typedef enum fb_loop_happening {
-    FB_LOOP_STARTED, /* START was delivered; incarnation */
-    FB_LOOP_RUNNING, /* the node has read its store and answers */
-    FB_LOOP_ENDED,   /* the incarnation ended; error, detail says why */
-    FB_LOOP_LOG,     /* a log line of the core; level, detail */
-    FB_LOOP_OPENED,  /* somebody connected; link, detail is the remote host */
-    FB_LOOP_DIALLED, /* a dial was answered; link or error, detail is the address */
-    FB_LOOP_CLOSED,  /* a link ended; link, error */
-    FB_LOOP_STORE,   /* a read or write of the store failed; error, detail */
+    FB_LOOP_STARTED,   /* START was delivered; incarnation */
+    FB_LOOP_RUNNING,   /* the node has read its store and answers */
+    FB_LOOP_ENDED,     /* the incarnation ended; error, detail says why */
+    FB_LOOP_LOG,       /* a log line of the core; level, detail */
+    FB_LOOP_OPENED,    /* somebody connected; link, detail is the remote host */
+    FB_LOOP_DIALLED,   /* a dial was answered; link or error, detail is the address */
+    FB_LOOP_CLOSED,    /* a link ended; link, error */
+    FB_LOOP_STORE,     /* a read or write of the store failed; error, detail */
+    FB_LOOP_READ_ONLY, /* the store takes no writes, and is tried again; error, detail */
+    FB_LOOP_WRITABLE,  /* ... it takes them again */
 } fb_loop_happening;
 
 typedef struct fb_loop_event {
@@ -66,9 +68,13 @@ fb_status fb_loop_listen(fb_loop *loop, const char *address, char *bound, size_t
 const fb_lmdb_opening *fb_loop_opening(const fb_loop *loop);
 
 /* Asks the node (request.h). The bytes are copied. Returns the request's number, or 0 when the node
- * is not started or is being stopped: then there is no reply, and the caller says "try again". */
+ * is not started, is being stopped, or would have to write while the store takes no writes: then
+ * there is no reply, and the caller says "try again". */
 uint64_t fb_loop_request(fb_loop *loop, fb_verb verb, uint64_t principal, fb_span arguments,
                          fb_loop_reply reply, void *user);
+
+/* Why a request of this kind would be refused now, for people; NULL when it would be taken. */
+const char *fb_loop_refusal(const fb_loop *loop, fb_verb verb);
 
 /* The caller is gone: no reply follows. An answered or unknown number does nothing. */
 void fb_loop_cancel(fb_loop *loop, uint64_t request);
@@ -84,6 +90,8 @@ void fb_loop_stop(fb_loop *loop, void (*stopped)(void *user), void *user);
 typedef struct fb_loop_stats {
     bool started; /* START was delivered and the incarnation goes on */
     bool running; /* loaded as well */
+    bool
+        read_only; /* since a write failed none has succeeded: reads are answered, writes refused */
     uint64_t incarnation;
     uint64_t starts;
     uint32_t links;

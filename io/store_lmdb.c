@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "io/lmdb_env.h"
@@ -50,8 +52,12 @@ struct fb_lmdb {
     uint64_t incarnation;
     uint64_t applied;
     bool failed;   /* this incarnation takes no more write sets */
+    bool failing;  /* nothing was written since a write failed */
     fb_span *sets; /* of the group that is being committed */
     size_t sets_cap;
+    request *held, **held_end; /* write sets of this incarnation that are tried again */
+    uint64_t held_pause_ms;
+    struct timespec held_due; /* CLOCK_MONOTONIC */
 };
 
 static void say(char *why, size_t len, const char *format, ...)
@@ -182,8 +188,10 @@ static void stats_after_commit(fb_lmdb *store, uint64_t sets)
 }
 
 /* All sets of the group in one transaction: one fsync for all of them, each one whole, in order. */
-static int write_group(fb_lmdb *store, const request *group, size_t count)
+static int write_group(fb_lmdb *store, const request *group)
 {
+    size_t count = 0;
+    for (const request *r = group; r != NULL; r = r->next) count++;
     if (count > store->sets_cap) {
         fb_span *sets = realloc(store->sets, count * sizeof *sets);
         if (sets == NULL) return ENOMEM;
@@ -194,46 +202,156 @@ static int write_group(fb_lmdb *store, const request *group, size_t count)
     for (const request *r = group; r != NULL; r = r->next) {
         store->sets[at++] = fb_span_of(r->bytes, r->len);
     }
-    return fb_lmdb_env_write(&store->env, store->sets, count);
+    int rc = fb_lmdb_env_write(&store->env, store->sets, count);
+    if (rc == 0) {
+        while (group->next != NULL) group = group->next;
+        store->applied = group->w;
+        store->failing = false;
+        stats_after_commit(store, count);
+    }
+    return rc;
 }
 
-/* Commits the group and frees it. Sets of another incarnation are left out without an answer. */
-static void serve_group(fb_lmdb *store, request *group)
+static void group_free(request *group)
 {
-    request *kept = NULL, **end = &kept;
-    uint64_t sets = 0, w_first = 0, w_last = 0;
     while (group != NULL) {
-        request *r = group;
-        group = r->next;
-        if (r->incarnation != store->incarnation) {
-            free(r);
-            continue;
-        }
-        if (kept == NULL) w_first = r->w;
-        w_last = r->w;
-        sets++;
-        r->next = NULL;
-        *end = r;
-        end = &r->next;
+        request *next = group->next;
+        free(group);
+        group = next;
     }
-    if (kept == NULL) return;
-    /* After a failure everything later fails as well: the sets build on one another. */
-    int rc = store->failed ? MDB_PANIC : write_group(store, kept, sets);
-    if (rc == 0) {
-        store->applied = w_last;
-        stats_after_commit(store, sets);
-    } else {
-        store->failed = true;
-    }
+}
+
+static void group_answer(fb_lmdb *store, const request *group, int rc)
+{
     fb_lmdb_completion *c = completion_new(FB_LMDB_WRITE, rc, 0);
     c->incarnation = store->incarnation;
-    c->w = rc == 0 ? w_last : w_first;
+    c->w = rc == 0 ? store->applied : group->w;
     completion_put(store, c);
-    while (kept != NULL) {
-        request *next = kept->next;
-        free(kept);
-        kept = next;
+}
+
+/* Takes out of the list what belongs to another incarnation: it is never answered. */
+static request *group_of(const fb_lmdb *store, request *list)
+{
+    request *kept = NULL, **end = &kept;
+    while (list != NULL) {
+        request *r = list;
+        list = r->next;
+        r->next = NULL;
+        if (r->incarnation != store->incarnation) {
+            free(r);
+        } else {
+            *end = r;
+            end = &r->next;
+        }
     }
+    return kept;
+}
+
+/* Kept sets. */
+
+/* Could the same write set be taken later? A full or a failing disk says one of these; a set that
+ * is malformed, or a file that is gone or cannot be followed, stays so. */
+static bool may_pass(int rc)
+{
+    if (rc == MDB_MAP_FULL || rc == MDB_PANIC) return true;
+    return rc > 0 && rc < FB_LMDB_BAD_SUM && rc != EINVAL && rc != ENOMEM;
+}
+
+/* On a full disk a small write set may find a place where a larger one just failed: while there is
+ * hardly any room nothing is tried, or every second write would end an incarnation. */
+static bool has_room(const fb_lmdb *store)
+{
+    struct statvfs disk;
+    return statvfs(store->directory, &disk) != 0 || disk.f_blocks == 0 ||
+           disk.f_bavail >= FB_LMDB_ROOM_BYTES / disk.f_frsize;
+}
+
+static int write_or_wait(fb_lmdb *store, const request *group)
+{
+    if (store->env.env == NULL) return MDB_PANIC;
+    return store->failing && !has_room(store) ? ENOSPC : write_group(store, group);
+}
+
+static void held_show(fb_lmdb *store, bool held)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->stats.held = held;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static void held_later(fb_lmdb *store)
+{
+    clock_gettime(CLOCK_MONOTONIC, &store->held_due);
+    uint64_t ns = (uint64_t)store->held_due.tv_nsec + store->held_pause_ms * 1000000u;
+    store->held_due.tv_sec += (time_t)(ns / 1000000000u);
+    store->held_due.tv_nsec = (long)(ns % 1000000000u);
+    store->held_pause_ms *= 2;
+    if (store->held_pause_ms > FB_LMDB_RETRY_MAX_MS) store->held_pause_ms = FB_LMDB_RETRY_MAX_MS;
+}
+
+static void held_append(fb_lmdb *store, request *group)
+{
+    *store->held_end = group;
+    while (*store->held_end != NULL) store->held_end = &(*store->held_end)->next;
+}
+
+static void held_drop(fb_lmdb *store)
+{
+    group_free(store->held);
+    store->held = NULL;
+    store->held_end = &store->held;
+    held_show(store, false);
+}
+
+static int env_reopen(fb_lmdb *store);
+
+static void held_begin(fb_lmdb *store, request *group, int rc)
+{
+    held_append(store, group);
+    store->held_pause_ms = FB_LMDB_RETRY_MIN_MS;
+    held_later(store);
+    held_show(store, true);
+    fb_lmdb_completion *c = completion_new(FB_LMDB_HELD, rc, 0);
+    c->incarnation = store->incarnation;
+    completion_put(store, c);
+    /* What failed may have left the environment unusable, and reads go on. */
+    env_reopen(store);
+}
+
+/* Whatever a try did before it failed, the next one writes the same whole values again. */
+static void held_try(fb_lmdb *store)
+{
+    int rc = write_or_wait(store, store->held);
+    if (rc != 0 && may_pass(rc)) {
+        env_reopen(store);
+        held_later(store);
+        return;
+    }
+    store->failed = rc != 0;
+    group_answer(store, store->held, rc);
+    held_drop(store);
+}
+
+/* Commits the group, or keeps it, and frees it. */
+static void serve_group(fb_lmdb *store, request *group)
+{
+    group = group_of(store, group);
+    if (group == NULL) return;
+    if (store->held != NULL) {
+        held_append(store, group);
+        return;
+    }
+    /* After a failure everything later fails as well: the sets build on one another. */
+    int rc = store->failed ? MDB_PANIC : write_or_wait(store, group);
+    /* The first failure is told, so that whoever waits is answered; the incarnation after it finds
+     * nobody waiting. */
+    if (rc != 0 && !store->failed && store->failing && may_pass(rc)) {
+        held_begin(store, group, rc);
+        return;
+    }
+    if (rc != 0) store->failed = store->failing = true;
+    group_answer(store, group, rc);
+    group_free(group);
 }
 
 /* Opening. */
@@ -251,6 +369,7 @@ static int env_reopen(fb_lmdb *store)
 static void serve_begin(fb_lmdb *store, uint64_t incarnation)
 {
     int rc = store->failed ? env_reopen(store) : 0;
+    held_drop(store);
     store->incarnation = incarnation;
     store->applied = 0;
     store->failed = rc != 0;
@@ -279,24 +398,42 @@ static void serve(fb_lmdb *store, request *list)
     serve_group(store, group);
 }
 
+/* Waits for requests, or until kept write sets are due; with the mutex. */
+static void wait_for_work(fb_lmdb *store)
+{
+    int rc = 0;
+    while (store->requests == NULL && !store->stopping && rc != ETIMEDOUT) {
+        rc = store->held == NULL
+                 ? pthread_cond_wait(&store->wake, &store->mutex)
+                 : pthread_cond_timedwait(&store->wake, &store->mutex, &store->held_due);
+    }
+}
+
+static bool held_is_due(const fb_lmdb *store)
+{
+    struct timespec now;
+    if (store->held == NULL) return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec > store->held_due.tv_sec ||
+           (now.tv_sec == store->held_due.tv_sec && now.tv_nsec >= store->held_due.tv_nsec);
+}
+
 static void *store_thread(void *user)
 {
     fb_lmdb *store = user;
     fb_store_fault_enter(store->directory);
-    pthread_mutex_lock(&store->mutex);
-    for (;;) {
-        while (store->requests == NULL && !store->stopping) {
-            pthread_cond_wait(&store->wake, &store->mutex);
-        }
+    bool over = false;
+    while (!over) {
+        pthread_mutex_lock(&store->mutex);
+        wait_for_work(store);
         request *list = store->requests;
-        if (list == NULL) break;
         store->requests = NULL;
         store->requests_end = &store->requests;
+        over = store->stopping && list == NULL;
         pthread_mutex_unlock(&store->mutex);
         serve(store, list);
-        pthread_mutex_lock(&store->mutex);
+        if (held_is_due(store) || (over && store->held != NULL)) held_try(store);
     }
-    pthread_mutex_unlock(&store->mutex);
     return NULL;
 }
 
@@ -308,6 +445,7 @@ static void store_free(fb_lmdb *store)
         store->done = next;
     }
     fb_lmdb_env_free(&store->env);
+    group_free(store->held);
     free(store->sets);
     if (store->lock_fd >= 0) close(store->lock_fd);
     free(store->directory);
@@ -363,8 +501,13 @@ fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why,
     store->lock_fd = -1;
     store->requests_end = &store->requests;
     store->done_end = &store->done;
+    store->held_end = &store->held;
     pthread_mutex_init(&store->mutex, NULL);
-    pthread_cond_init(&store->wake, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     store->directory = strdup(options->directory);
     fb_status status =
         store->directory == NULL ? FB_ERR_NO_MEMORY : store_prepare(store, why, why_len);

@@ -6,7 +6,9 @@
  * that wait together share one transaction and one fsync (DESIGN 2, "Sealing").
  *
  * Once a write set failed, every later one fails too, until fb_lmdb_begin names a fresh
- * incarnation (DESIGN 2, "Failure").
+ * incarnation (DESIGN 2, "Failure"). Of an incarnation that follows such a failure, write sets that
+ * the system does not take (a full disk, a failing one) are kept and tried again, so that reads go
+ * on meanwhile (DESIGN 7); FB_LMDB_HELD says so once.
  *
  * On disk: keys are the core's, opaque, 1 to 511 bytes, in memcmp order. A value is stored as
  * XXH3-64 (big-endian) over the value, seeded with the XXH3-64 of its key, and then the value. */
@@ -20,6 +22,12 @@
 #define FB_LMDB_MAP_MAX ((size_t)1 << 40)
 
 #define FB_LMDB_PATH_MAX 4096
+
+/* Between two tries of write sets that are kept: the first pause, and what it doubles up to. */
+#define FB_LMDB_RETRY_MIN_MS 50u
+#define FB_LMDB_RETRY_MAX_MS 2000u
+/* ... and, after a failure, the free room on the disk without which none is made. */
+#define FB_LMDB_ROOM_BYTES (1u << 20)
 
 /* Up to this size every entry is looked at when the store is opened; a sample of a larger one. */
 #define FB_LMDB_CHECK_WHOLE ((uint64_t)8 << 20)
@@ -54,6 +62,7 @@ typedef enum fb_lmdb_kind {
     FB_LMDB_BEGUN = 1, /* incarnation: as given */
     FB_LMDB_READ = 2,  /* operation, w, error, bytes: as FB_EV_READ_DONE wants them */
     FB_LMDB_WRITE = 3, /* incarnation, w, error: as FB_EV_WRITE_DONE wants them */
+    FB_LMDB_HELD = 4,  /* incarnation, error, detail: write sets wait until they can be written */
 } fb_lmdb_kind;
 
 typedef struct fb_lmdb_completion {
@@ -73,6 +82,7 @@ typedef struct fb_lmdb_stats {
     uint64_t map_bytes;  /* current size of the map */
     uint64_t used_bytes; /* of the file, after the last commit */
     uint64_t entries;    /* keys present, after the last commit */
+    bool held;           /* write sets are kept and tried again */
 } fb_lmdb_stats;
 
 /* Opens or makes the store and starts its thread. What is there is checked first, in a child

@@ -194,7 +194,7 @@ static void join(fb_exchange *x, const fb_invite *invite, fb_span bytes, uint64_
     x->long_request =
         fb_loop_request(x->api->options.loop, FB_VERB_SPACE_JOIN, 0, fb_writer_span(&w), joined, x);
     if (x->long_request == 0) {
-        fb_exchange_fail(x, FB_ERR_AGAIN, "the node is starting or stopping");
+        fb_exchange_refuse(x, FB_VERB_SPACE_JOIN);
         return;
     }
     uv_timer_start(&j->deadline, join_overdue, seconds * 1000, 0);

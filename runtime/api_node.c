@@ -39,8 +39,12 @@ void fb_get_readyz(fb_exchange *x)
         fb_json_element(&failed);
         fb_text_put(&failed, "\"loading\"");
     }
+    if (stats.read_only) {
+        fb_json_element(&failed);
+        fb_text_put(&failed, "\"store_writes\"");
+    }
     fb_text_put(&failed, "]");
-    bool ready = stats.running;
+    bool ready = stats.running && !stats.read_only;
     fb_json_open(&x->out, NULL, '{');
     fb_json_member(&x->out, "status", ready ? "ok" : "failed");
     fb_json_raw(&x->out, "failed", fb_span_of(failed.p, failed.len));
@@ -66,7 +70,8 @@ void fb_get_metrics(fb_exchange *x)
     metric(&x->out, "starts_total", "counter", stats.starts);
     metric(&x->out, "links", "gauge", stats.links);
     metric(&x->out, "requests", "gauge", stats.requests);
-    metric(&x->out, "ready", "gauge", stats.running);
+    metric(&x->out, "ready", "gauge", stats.running && !stats.read_only);
+    metric(&x->out, "store_writable", "gauge", !stats.read_only);
     metric(&x->out, "store_reads_total", "counter", stats.store.reads);
     metric(&x->out, "store_write_sets_total", "counter", stats.store.write_sets);
     metric(&x->out, "store_commits_total", "counter", stats.store.commits);
@@ -137,9 +142,10 @@ static void status_head(fb_exchange *x)
     fb_json_member(out, "home", node->home->path);
     fb_json_member(out, "listen", node->listen);
     fb_json_member(out, "state",
-                   stats.running   ? "running"
-                   : stats.started ? "loading"
-                                   : "restarting");
+                   !stats.started    ? "restarting"
+                   : !stats.running  ? "loading"
+                   : stats.read_only ? "read_only"
+                                     : "running");
     fb_json_hex_u64(out, "incarnation", stats.incarnation);
     fb_json_number(out, "starts", (int64_t)stats.starts);
     fb_json_error(out, "last_error", stats.last_end);

@@ -217,7 +217,7 @@ static void watch_in_space(fb_exchange *x)
     x->long_request =
         fb_loop_request(loop, FB_VERB_RECORD_WATCH, x->principal, fb_writer_span(&w), fed, x);
     if (x->long_request == 0) {
-        fb_exchange_fail(x, FB_ERR_AGAIN, "the node is starting or stopping");
+        fb_exchange_refuse(x, FB_VERB_RECORD_WATCH);
         return;
     }
     fb_loop_credit(loop, x->long_request, WATCH_CREDIT);

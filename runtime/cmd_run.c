@@ -154,6 +154,14 @@ static void happened(void *user, const fb_loop_event *event)
         fb_daemon_log_number(log, "link", event->link);
         fb_daemon_log_text(log, "error", error);
         break;
+    case FB_LOOP_READ_ONLY:
+        fb_daemon_log_begin(log, FB_LOG_ERROR, "store_read_only");
+        fb_daemon_log_text(log, "error", error);
+        fb_daemon_log_text(log, "detail", detail);
+        break;
+    case FB_LOOP_WRITABLE:
+        fb_daemon_log_begin(log, FB_LOG_INFO, "store_writable");
+        break;
     case FB_LOOP_STORE:
         fb_daemon_log_begin(log, FB_LOG_ERROR, "store_failed");
         fb_daemon_log_text(log, "error", error);

@@ -67,6 +67,11 @@ void fb_exchange_fail(fb_exchange *x, fb_error error, const char *detail)
                         detail);
 }
 
+void fb_exchange_refuse(fb_exchange *x, fb_verb verb)
+{
+    fb_exchange_fail(x, FB_ERR_AGAIN, fb_loop_refusal(x->api->options.loop, verb));
+}
+
 static void replied(void *user, fb_error error, bool more, fb_span answer)
 {
     fb_exchange *x = user;
@@ -81,7 +86,7 @@ bool fb_exchange_ask(fb_exchange *x, fb_verb verb, uint64_t principal, fb_span a
     x->step = step;
     x->request = fb_loop_request(x->api->options.loop, verb, principal, arguments, replied, x);
     if (x->request != 0) return true;
-    if (!x->streaming) fb_exchange_fail(x, FB_ERR_AGAIN, "the node is starting or stopping");
+    if (!x->streaming) fb_exchange_refuse(x, verb);
     return false;
 }
 

@@ -89,6 +89,9 @@ void fb_exchange_problem(fb_exchange *x, unsigned status, const char *code, cons
 bool fb_exchange_ask(fb_exchange *x, fb_verb verb, uint64_t principal, fb_span arguments,
                      fb_exchange_step step);
 
+/* Answers that fb_loop_request did not take this one, and why. */
+void fb_exchange_refuse(fb_exchange *x, fb_verb verb);
+
 /* Finds the space named by args[0] (a name or a UUID), sets x->space and goes on with `then`. */
 void fb_exchange_with_space(fb_exchange *x, fb_exchange_handler then);
 

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A disk that takes no more, a store that was tampered with, a directory that was rolled back."""
+import json
+import os
 import resource
 import shutil
+import subprocess
 
-from node import eventually
+import pytest
+
+from node import BIN, Refused, eventually
 
 COLLECTION = "notes"
 
@@ -33,6 +38,23 @@ def disk(node, limit):
     resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
 
+def ready(node):
+    answer = node.http("GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    head, _, body = answer.partition("\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+def read_only(node):
+    """Waits until it says so; then writes are refused at once and nothing else is."""
+    node.lines.until(lambda line: "event=store_read_only" in line)
+    assert eventually(lambda: ready(node), lambda r: r[1]["failed"] == ["store_writes"])[0] == 503
+    done = subprocess.run([BIN, "status", "--json", "--home", str(node.home)], text=True,
+                          capture_output=True, env=node.env, check=False)
+    assert done.returncode == 6 and json.loads(done.stdout)["state"] == "read_only"
+    code, err = node.refused("record", "put", "team", COLLECTION, "new", "n=9")
+    assert code == 75 and "takes no writes" in err
+
+
 def test_a_full_disk_loses_nothing_acknowledged(net):
     a, b = pair(net)
     written = [put(a, i) for i in range(3)]
@@ -43,10 +65,12 @@ def test_a_full_disk_loses_nothing_acknowledged(net):
     assert code == 75 and "try again" in err
     a.lines.until(lambda line: "event=store_failed" in line)
     a.lines.until(lambda line: "event=incarnation_ended" in line)
-    assert a.refused("status")[0] == 6
+    read_only(a)
+    assert ids(a) == sorted(written)  # what was acknowledged is read meanwhile
+    assert a.json("record", "get", "team", COLLECTION, written[0])["fields"] == {"n": 0}
     written.append(put(b, 5))  # the others go on
     disk(a, resource.RLIM_INFINITY)
-    a.lines.until(lambda line: "event=running" in line)
+    a.lines.until(lambda line: "event=store_writable" in line)
     written.append(put(a, 6))
     for node in (a, b):
         with node.watch("team", "--since", "0") as watch:
@@ -57,7 +81,7 @@ def test_a_full_disk_loses_nothing_acknowledged(net):
     assert status["store"]["failures"] > 0
 
 
-def test_a_node_that_cannot_write_at_its_start_waits(net):
+def test_a_node_that_cannot_write_at_its_start_is_read(net):
     node = net.node("a")
     node.init()
     node.start()
@@ -65,12 +89,76 @@ def test_a_node_that_cannot_write_at_its_start_waits(net):
     written = [put(node, i) for i in range(3)]
     disk(node, 4096)
     assert node.refused("record", "put", "team", COLLECTION, "new", "n=4")[0] == 75
-    for _ in range(3):  # it tries again by itself, each time under a fresh incarnation
-        node.lines.until(lambda line: "event=incarnation_ended" in line)
-    assert node.refused("record", "list", "team", COLLECTION)[0] == 75
-    assert node.stop() == 0
+    read_only(node)
+    assert ids(node) == sorted(written)
+    assert node.stop() == 0  # it does not wait for the disk
     node.start()
     assert ids(node) == sorted(written)
+
+
+class SmallDisk:
+    """A file system of a few megabytes as a node's home; without root, a limit that does the same."""
+
+    def __init__(self, node):
+        self.node = node
+        self.mounted = os.geteuid() == 0
+        self.ballast = node.home / "ballast"
+
+    def __enter__(self):
+        self.node.home.mkdir(mode=0o700)
+        if self.mounted:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "none",
+                            str(self.node.home)], check=True)
+        return self
+
+    def __exit__(self, *_):
+        if self.node.process is not None:
+            self.node.kill()
+        if self.mounted:
+            subprocess.run(["umount", str(self.node.home)], check=True)
+
+    def fill(self):
+        if not self.mounted:
+            disk(self.node, 4096)
+            return
+        with self.ballast.open("wb", buffering=0) as file:
+            with pytest.raises(OSError, match="No space left"):
+                while True:
+                    file.write(b"x" * 4096)
+
+    def make_room(self):
+        if not self.mounted:
+            disk(self.node, resource.RLIM_INFINITY)
+        else:
+            self.ballast.unlink()
+
+
+def test_a_small_disk_that_fills_up(net):
+    node = net.node("a")
+    with SmallDisk(node) as small:
+        node.init()
+        node.start()
+        node.json("space", "create", "team")
+        written = [put(node, 0)]
+        small.fill()
+        refusal = None
+        while refusal is None:  # pages that the database had free take a few more
+            try:
+                written.append(node.json("record", "put", "team", COLLECTION, "new",
+                                         'n=1', f'text="{"t" * 8000}"')["id"])
+            except Refused as refused:
+                refusal = refused
+        assert refusal.code == 75
+        read_only(node)
+        assert ids(node) == sorted(written)
+        code, err = node.refused("record", "delete", "team", COLLECTION, written[0])
+        assert code == 75 and "takes no writes" in err
+        small.make_room()
+        node.lines.until(lambda line: "event=store_writable" in line)
+        written.append(put(node, 2))
+        assert ids(node) == sorted(written)
+        assert ready(node)[0] == 200
+        assert node.stop() == 0
 
 
 def test_a_store_that_was_moved_aside_comes_back_from_the_peers(net):

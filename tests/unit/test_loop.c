@@ -24,7 +24,7 @@ typedef struct fixture {
     fb_loop *loop;
     char bound[64];
     bool stopped;
-    int started, running, ended, store_failures, opened;
+    int started, running, ended, store_failures, opened, read_only, writable;
     uint64_t incarnations[16];
     int replies;
     fb_error reply_error;
@@ -39,6 +39,8 @@ static void happened(void *user, const fb_loop_event *event)
     if (event->what == FB_LOOP_ENDED) f->ended++;
     if (event->what == FB_LOOP_STORE) f->store_failures++;
     if (event->what == FB_LOOP_OPENED) f->opened++;
+    if (event->what == FB_LOOP_READ_ONLY) f->read_only++;
+    if (event->what == FB_LOOP_WRITABLE) f->writable++;
 }
 
 static void stopped(void *user)
@@ -154,7 +156,14 @@ static void every_start_has_a_fresh_incarnation(void **state)
     assert_true(f->incarnations[0] != f->incarnations[2]);
 }
 
-static void a_store_that_fails_is_started_anew_until_it_works(void **state)
+static bool runs(fixture *f)
+{
+    fb_loop_stats stats;
+    fb_loop_stats_get(f->loop, &stats);
+    return stats.running;
+}
+
+static void a_store_that_takes_no_writes_is_read_until_it_does(void **state)
 {
     fixture *f = *state;
     char why[256];
@@ -166,25 +175,47 @@ static void a_store_that_fails_is_started_anew_until_it_works(void **state)
     none = old;
     none.rlim_cur = 4096;
     setrlimit(RLIMIT_FSIZE, &none);
-    RUN_UNTIL(f, f->ended >= 2);
-    assert_int_equal(f->store_failures, f->ended);
+    RUN_UNTIL(f, f->read_only == 1 && runs(f));
+    /* The first failure ends an incarnation, whose callers were told; the second one stays. */
+    assert_int_equal(f->ended, 1);
+    assert_int_equal(f->store_failures, 1);
     assert_true(f->incarnations[0] != f->incarnations[1]);
     fb_loop_stats stats;
     fb_loop_stats_get(f->loop, &stats);
-    assert_false(stats.running);
+    assert_true(stats.read_only && stats.store.held);
     assert_int_equal(stats.last_end, FB_ERR_STORE_FAILED);
-    assert_int_equal(fb_loop_request(f->loop, FB_VERB_STATUS, 0, (fb_span){NULL, 0}, replied, f),
-                     0);
-    setrlimit(RLIMIT_FSIZE, &old);
-    int ended = f->ended;
-    int running = f->running;
-    RUN_UNTIL(f, f->running > running);
-    fb_loop_stats_get(f->loop, &stats);
-    assert_true(stats.running);
-    uint64_t asked = fb_loop_request(f->loop, FB_VERB_STATUS, 0, (fb_span){NULL, 0}, replied, f);
-    assert_true(asked != 0);
+    assert_non_null(fb_loop_refusal(f->loop, FB_VERB_SPACE_CREATE));
+    assert_int_equal(
+        fb_loop_request(f->loop, FB_VERB_SPACE_CREATE, 0, (fb_span){NULL, 0}, replied, f), 0);
+    assert_true(fb_loop_request(f->loop, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, replied, f) !=
+                0);
     RUN_UNTIL(f, f->replies == 1);
-    assert_int_equal(f->ended, ended);
+    assert_int_equal(f->reply_error, FB_OK);
+    setrlimit(RLIMIT_FSIZE, &old);
+    RUN_UNTIL(f, f->writable == 1);
+    fb_loop_stats_get(f->loop, &stats);
+    assert_true(stats.running && !stats.read_only && !stats.store.held);
+    assert_null(fb_loop_refusal(f->loop, FB_VERB_SPACE_CREATE));
+    assert_int_equal(f->ended, 1);
+    assert_int_equal(f->read_only, 1);
+}
+
+static void a_stop_does_not_wait_for_a_disk(void **state)
+{
+    fixture *f = *state;
+    char why[256];
+    assert_int_equal(open_loop(f, why, sizeof why), FB_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit old, none;
+    getrlimit(RLIMIT_FSIZE, &old);
+    none = old;
+    none.rlim_cur = 4096;
+    setrlimit(RLIMIT_FSIZE, &none);
+    RUN_UNTIL(f, f->read_only == 1);
+    fb_loop_stop(f->loop, stopped, f);
+    RUN_UNTIL(f, f->stopped);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(f->writable, 0);
 }
 
 static void two_drivers_do_not_share_a_store(void **state)
@@ -232,7 +263,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_node_starts_answers_and_stops),
         TEST(every_start_has_a_fresh_incarnation),
-        TEST(a_store_that_fails_is_started_anew_until_it_works),
+        TEST(a_store_that_takes_no_writes_is_read_until_it_does),
+        TEST(a_stop_does_not_wait_for_a_disk),
         TEST(two_drivers_do_not_share_a_store),
         TEST(strangers_may_connect_once_the_node_runs),
     };

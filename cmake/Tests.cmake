@@ -104,6 +104,20 @@ foreach(source ${FB_BENCHES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()
 
+# The conformance adapter once more, in front of the core that has the planted bugs.
+file(GLOB FB_ADAPTER_PARTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/*conformance*.c
+  ${CMAKE_SOURCE_DIR}/runtime/receiver*.c)
+if(TARGET faberio_core_mutants AND FB_ADAPTER_PARTS AND TARGET faberio_io)
+  add_executable(adapter_mutants ${CMAKE_SOURCE_DIR}/tests/conformance/adapter_mutants.c
+    ${FB_ADAPTER_PARTS} ${CMAKE_SOURCE_DIR}/io/provider_sodium.c
+    ${CMAKE_SOURCE_DIR}/io/assert.c ${CMAKE_SOURCE_DIR}/sim/store.c ${CMAKE_SOURCE_DIR}/sim/blobs.c
+    ${CMAKE_SOURCE_DIR}/sim/fail.c ${CMAKE_SOURCE_DIR}/sim/mutants.c)
+  fb_test_program(adapter_mutants faberio_core_mutants PkgConfig::SODIUM PkgConfig::JANSSON)
+  target_compile_definitions(adapter_mutants PRIVATE FB_VERSION="${PROJECT_VERSION} with bugs")
+  set_target_properties(adapter_mutants PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endif()
+
 # Programs that speak with other implementations; tests in Python run them.
 file(GLOB FB_INTEROPS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/interop/*.c)
 foreach(source ${FB_INTEROPS})

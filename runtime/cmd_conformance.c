@@ -8,7 +8,6 @@
 
 #include "io/provider_sodium.h"
 #include "protocol/identity/identity.h"
-#include "runtime/cli.h"
 #include "runtime/conformance_json.h"
 #include "runtime/conformance_node.h"
 #include "runtime/exit.h"

@@ -262,6 +262,12 @@ def the_floor_goes_back_once_a_link(adapter):
     expect(net.reset, "it says nothing of the floor")
     net.deliver(link, net.message())
     expect(not net.reset, "the floor goes back for what it does not refuse")
+    # The own clock is wrong once more, on the same link.
+    start = net.wall
+    net.clock(start + 240 * MINUTE)
+    net.deliver(link, net.message())
+    net.clock(start)
+    net.deliver(link, net.message(), "stale")
 
 
 @check("MP-5-6")
@@ -291,6 +297,20 @@ def ids_are_bounded(adapter):
     net.deliver(link, messages[1], "stale")
     for e in messages[2:]:
         net.deliver(link, e, "duplicate")
+
+
+@check("MP-5-10", "MP-5-15", "FM-8.1-4")
+def forgetting_one_id_loses_no_other(adapter):
+    net = Net(adapter, seen_ids=32)
+    link = net.link(offset_ms=240 * MINUTE)  # or the floor would go back
+    messages = [net.message(timestamp=net.wall + n) for n in range(160)]
+    for at, e in enumerate(messages):
+        net.deliver(link, e)
+        if at % 16 == 15:
+            for kept in messages[max(at - 30, 0):at]:
+                net.deliver(link, kept, "duplicate")
+        if at % 40 == 39:
+            net.tick()  # the rate
 
 
 @check("MP-5-3", "FM-9-2", "FM-11-10")

@@ -4,7 +4,7 @@ and other links in between."""
 import dataclasses
 
 import envelope_model as model
-from vector_make import (A, B, C, D, MINUTE, NOW, TOPIC, context, id_of, message, protobuf, json_text,
+from vector_make import (A, C, D, MINUTE, NOW, TOPIC, context, id_of, message, protobuf, json_text,
                          unicast)
 
 PAST, FUTURE = 15 * MINUTE, 5 * MINUTE
@@ -132,8 +132,8 @@ def capacity():
            .deliver(at(1, 1), "stale").deliver(at(2, 2), "duplicate").deliver(at(5, 1), "stale")
            .deliver(at(6, 5)).deliver(at(2, 2), "stale").deliver(at(3, 3), "duplicate"))
     yield (Sequence("capacity/of-one-time", seen_ids=2).deliver(at(1)).deliver(at(2)).deliver(at(3))
-           .deliver(at(1), "stale").deliver(at(3), "stale").deliver(at(4, 1)).deliver(
-               at(4, 1), "duplicate"))
+           .deliver(at(1), "stale").deliver(at(3), "stale").deliver(at(5), "stale")
+           .deliver(at(4, 1)).deliver(at(4, 1), "duplicate"))
     yield (Sequence("capacity/an-old-one-is-the-oldest", seen_ids=2).deliver(at(1, 10))
            .deliver(at(2, 20)).deliver(at(3, 5)).deliver(at(3, 5), "stale")
            .deliver(at(1, 10), "duplicate").deliver(at(2, 20), "duplicate"))
@@ -228,6 +228,9 @@ def floor_resets():
            .deliver(at(3)))
     yield (raised("reset/to-the-edge-of-the-window").link(offset_ms=0).deliver(at(2, -PAST), reset=True)
            .deliver(at(3, -PAST)))
+    yield (Sequence("reset/of-a-full-record", seen_ids=2).link(offset_ms=0).deliver(at(1, 1))
+           .deliver(at(2, 2)).deliver(at(3, 3)).deliver(at(1, 1), reset=True)
+           .deliver(at(1, 1), "stale"))
     yield (raised("reset/not-by-a-forged-one").link(offset_ms=0)
            .deliver(dataclasses.replace(at(2), signature=bytes(64)), "bad_signature")
            .deliver(at(3), reset=True))

@@ -210,6 +210,7 @@ def payload(name, value, good, message_type=CHANGED):
 
 def payload_form():
     good, bad = True, False
+    yield text("empty", "payload", '""', "bad_payload", message())
     yield from payload("form/least", PAYLOAD, good)
     for name, space in (("blank", " "), ("tab", "\t"), ("line-feed", "\n"),
                         ("carriage-return", "\r")):

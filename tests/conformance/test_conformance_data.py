@@ -4,11 +4,13 @@ vectors of the specification and by the model of tests/vectors_check, which was 
 import collections
 import json
 import pathlib
+import re
 
 import envelope_model as model
 import make_vectors
 import pytest
 import strict_json
+import suite
 import vector_bytes
 import vector_envelope
 from envelope_model import Refused
@@ -53,6 +55,18 @@ def test_every_line_names_requirements_that_there_are():
     known = {one["id"] for one in catalogue.requirements(catalogue.load())}
     for row in VECTORS + SEQUENCES:
         assert row["requirements"] and set(row["requirements"]) <= known, row
+
+
+def test_what_documents_name_is_there():
+    names = {check.name for check in suite.checks()}
+    names |= {name.removeprefix("envelope/") for name in names}
+    kinds = "json|protobuf|field|payload|receive|order|sequence|node|sign|key"
+    cited = set()
+    for page in ("FINDINGS", "VECTORS", "ADAPTER"):
+        text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+        cited |= set(re.findall(rf"`((?:{kinds})/[a-z0-9_/-]+)`", text))
+    assert len(cited) >= 12
+    assert cited <= names, cited - names
 
 
 def test_bytes_come_back():

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the vectors of envelopes and of receivers, from the model alone: docs/VECTORS.md.
+"""Writes the vectors of envelopes and of receivers, from the model alone: docs/VECTORS.md. And what the
+suite, which uses them, asks about each requirement.
 
     make_vectors.py [--check]
 
 --check: the files must be as they would be written."""
+import collections
 import hashlib
 import json
 import pathlib
 import sys
 
 import envelope_model
+import suite
 import vector_requirements
 import vector_sequences
 import vectors_fields
@@ -21,8 +24,10 @@ from receiver_model import Receiver
 from vector_bytes import compact
 from vector_make import NODES
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/vectors"
+HERE = pathlib.Path(__file__).resolve().parent
+FOLDER = HERE.parent / "tests/vectors"
 ENVELOPES, SEQUENCES = FOLDER / "envelopes.jsonl", FOLDER / "sequences.jsonl"
+COVERAGE = HERE / "suite-coverage.json"
 
 
 class Disagreement(Exception):
@@ -129,9 +134,17 @@ def sequences_text():
     return text_of([header] + unique(made, "sequence"))
 
 
+def coverage_text():
+    """How many checks of the suite there are for each requirement; it reads the vectors' files."""
+    counts = collections.Counter(one for check in suite.checks() for one in check.requirements)
+    return json.dumps(counts, sort_keys=True, indent=0) + "\n"
+
+
 def main():
     found = 0
-    for path, text in ((ENVELOPES, envelopes_text()), (SEQUENCES, sequences_text())):
+    for path, text_of_it in ((ENVELOPES, envelopes_text), (SEQUENCES, sequences_text),
+                             (COVERAGE, coverage_text)):
+        text = text_of_it()
         if "--check" not in sys.argv[1:]:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:

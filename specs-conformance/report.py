@@ -28,6 +28,7 @@ import catalogue
 import check_catalogue
 
 MATRIX = "docs/REQUIREMENTS.md"
+COVERAGE = "specs-conformance/suite-coverage.json"
 LEAST = 1000
 
 
@@ -39,14 +40,17 @@ class Project(typing.NamedTuple):
     stray: list  # (id, place) in tests, in no test
     documented: list  # (id, place)
     parts: list
+    suite: dict  # id -> how many checks the conformance suite has for it
 
 
 def gather(root=catalogue.ROOT, folder=None):
     root = pathlib.Path(root)
     tests, stray = catalogue.test_citations(root)
+    coverage = root / COVERAGE
+    suite = json.loads(coverage.read_text(encoding="utf-8")) if coverage.exists() else {}
     return Project(catalogue.load(folder or root / "specs-conformance/requirements"),
                    catalogue.code_citations(root), catalogue.check_citations(root), tests, stray,
-                   catalogue.document_citations(root), catalogue.later_parts(root))
+                   catalogue.document_citations(root), catalogue.later_parts(root), suite)
 
 
 # ---- Citations ----
@@ -58,6 +62,7 @@ def unknown_ids(project):
     cited += [(name, place) for ids, place in project.checks.values() for name in ids]
     cited += [(name, test.place) for test in project.tests.values() for name in sorted(test.ids)]
     cited += project.stray + project.documented
+    cited += [(name, catalogue.Place(COVERAGE, 1)) for name in project.suite]
     for name, place in cited:
         if name not in known:
             yield f"{place.path}:{place.line}: {name} is no requirement"
@@ -216,9 +221,11 @@ def _cell(text):
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def shown_by(one, code=lambda text: f"`{text}`"):
+def shown_by(one, suite, code=lambda text: f"`{text}`"):
     parts = [code(name) for name in one.get("checks", [])]
     parts += [code(name) for name in one.get("tests", [])]
+    if suite.get(one["id"]):
+        parts.append(f"[suite](ADAPTER.md): {suite[one['id']]}")
     parts += [one[key] for key in ("offline", "untestable") if one.get(key)]
     if one.get("why"):
         parts.append(one["why"])
@@ -241,14 +248,17 @@ def matrix(project):
            f"parts, {by_state['refused']} refused by",
            f"design, {by_state['elsewhere']} that bind others. Of {len(musts)} under MUST and MUST NOT, "
            f"{len(shown)} are shown by checks or tests,",
-           f"{len(online)} by a check that looks on while nodes run.",
+           f"{len(online)} by a check that looks on while nodes run. {len(project.suite)} of all stand "
+           "in the",
+           "[conformance suite](ADAPTER.md), which asks any runtime: the number behind `suite` is that of its",
+           "checks.",
            ""]
     for document in project.documents:
         out += [f"## {document.name}", "", f"`{document.file}`, SHA-256 `{document.sha256}`.", "",
                 "| id | keyword | place | asks for | state | shown by |", "|---|---|---|---|---|---|"]
         for one in document.requirements:
             cells = [one["id"], one["keyword"], one["place"], one["text"], state_text(one),
-                     ", ".join(shown_by(one))]
+                     ", ".join(shown_by(one, project.suite))]
             out.append("| " + " | ".join(map(_cell, cells)) + " |")
         out.append("")
     return "\n".join(out)

@@ -10,6 +10,9 @@ from receiver_model import Receiver
 
 RESEND_MIN_MS, RESEND_MAX_MS, REDELIVER_MS = 400, 5000, 60000
 WINDOW_MESSAGES, WINDOW_BYTES = 64, 262144
+BUDGET = 10  # bad messages of a link; a second takes one back
+HONEST = ("unknown_sender", "revoked", "stale", "from_future", "wrong_target", "not_subscribed",
+          "duplicate")
 DATABASE, STATE = b"platform.replication.database", b"platform.replication.state"
 SYNC, CHANGED, _ = model.TYPES
 
@@ -35,6 +38,7 @@ class Link:
         self.answers = []       # (sync id, object id, acceptances)
         self.resend_at = None
         self.backoff_ms = RESEND_MIN_MS
+        self.bad = []  # when a bad message came
 
     def room(self):
         # As if each message were as long as one may be.
@@ -185,8 +189,17 @@ class Node:
             verdict, reason = "refuse", refused.reason
             # A repetition is final when what it repeats is durable.
             link.finals.append(before if reason in ("duplicate", "stale") else 0)
+            self.misbehaved(number, link, reason)
         self.flush()
         return verdict, reason, self.receiver.floor_reset
+
+    def misbehaved(self, number, link, reason):
+        if reason in HONEST:
+            return
+        link.bad = [at for at in link.bad if at > self.mono_ms - BUDGET * 1000] + [self.mono_ms]
+        if len(link.bad) > BUDGET:
+            self.say("close", link=number)
+            self.link_down(number)
 
     def acknowledge(self, number, link, again=False):
         final = 0

@@ -327,6 +327,12 @@ class ReportTest(Sample):
         self.assertIn("| FM-2.1-2 | MAY |", matrix)
         self.assertNotIn("protocol/count.c", matrix)
 
+    def test_the_suite_in_the_matrix(self):
+        self.put(report.COVERAGE, '{"FM-1-1": 7}')
+        self.assertIn("[suite](ADAPTER.md): 7", report.matrix(report.gather(self.root)))
+        self.put(report.COVERAGE, '{"FM-9-9": 7}')
+        self.finds(self.citations(), "FM-9-9 is no requirement")
+
 
 if __name__ == "__main__":
     unittest.main()

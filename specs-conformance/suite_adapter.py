@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite's end of the adapter protocol: one object a line, one answer for each."""
+import contextlib
 import json
 import selectors
 import shlex
@@ -79,8 +80,9 @@ class Process:
     def close(self):
         if self.process is None:
             return
-        self.process.stdin.close()
         self.process.kill()
-        self.process.stdout.close()
         self.process.wait()
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()  # what it did not read any more
+        self.process.stdout.close()
         self.process = None

@@ -7,7 +7,7 @@ import json
 
 import envelope_model as model
 from suite_check import Check, expect
-from vector_make import (A, B, C, CHANGED, CONFLICT, MINUTE, NOW, SYNC, TOPIC, id_of, message, protobuf,
+from vector_make import (A, B, C, D, CHANGED, CONFLICT, MINUTE, NOW, SYNC, TOPIC, id_of, message, protobuf,
                          unicast)
 
 OBJECTS = [f"0195a3f0-a000-7000-8000-{n:012x}" for n in range(400)]
@@ -16,7 +16,7 @@ UNICAST = model.MODES["unicast"]
 
 
 class Net:
-    """A node, B, with its peers A and C, who are the suite."""
+    """A node, B, with its peers, who are the suite: A and C, and D who asked to join."""
 
     def __init__(self, adapter, **limits):
         self.adapter = adapter
@@ -24,7 +24,8 @@ class Net:
         self.wall = NOW
         self.ids = itertools.count(1)
         opened = self.do("open", seed=B.seed.hex(), wall_ms=NOW, limits=limits, peers=[
-            {"seed": node.seed.hex(), "status": "approved"} for node in (A, C)])
+            {"seed": node.seed.hex(), "status": "pending" if node is D else "approved"}
+            for node in (A, C, D)])
         expect(opened.get("node_id") == B.node_id.hex(), f"its node id: {opened.get('node_id')}")
         self.space = model.uuid_of(opened.get("information_space_id"))
         expect(self.space is not None, "no space")
@@ -66,6 +67,8 @@ class Net:
 
     def give(self, link, data, number=None):
         """A frame as it stands; (verdict, reason)."""
+        closed = any(one["out"] == "close" and one["link"] == link for one in self.out)
+        expect(not closed, "the node closed the link")
         if number is None:
             number = self.numbers[link] = self.numbers[link] + 1
         answer = self.do("deliver", link=link, number=number, envelope=data.hex())
@@ -334,6 +337,46 @@ def topics_are_those_it_subscribes_to(adapter):
         expect(isinstance(subscribed, bool), "whether it subscribes")
         net.deliver(link, net.message(target=(TOPIC + topic).encode()),
                     "accept" if subscribed else "not_subscribed")
+
+
+@check("MP-5-5", "MP-6-16", "FI-2-4")
+def who_only_asked_to_join_has_nothing_of_the_space(adapter):
+    net = Net(adapter)
+    link = net.link(D)
+    net.publish(OBJECTS[0])
+    net.tick(10000)
+    expect(not net.take("send"), "a node that is not approved gets a message")
+    verdict, _ = net.give(link, protobuf(net.message(D)))
+    expect(verdict != "accept", "a message of a node that is not approved is accepted")
+
+
+@check("MP-5-21")
+def misbehaviour_ends_the_link(adapter):
+    for data in (lambda net: protobuf(dataclasses.replace(net.message(), signature=bytes(64))),
+                 lambda net: protobuf(net.message()) + b"\0"):
+        net = Net(adapter)
+        link = net.link()
+        for _ in range(1000):
+            net.give(link, data(net))
+            if net.take("close"):
+                break
+        else:
+            expect(False, "after 1,000 bad messages the link is still up")
+
+
+@check("MP-5-21")
+def honest_mistakes_cost_nothing(adapter):
+    net = Net(adapter)
+    link = net.link(offset_ms=240 * MINUTE)
+    known = net.message()
+    net.deliver(link, known)
+    for _ in range(300):
+        net.deliver(link, known, "duplicate")
+        net.deliver(link, net.message(timestamp=net.wall - PAST - 1), "stale")
+        net.deliver(link, net.message(timestamp=net.wall + FUTURE + 1), "from_future")
+        net.tick(10)
+    expect(not net.take("close"), "the link is closed for duplicates or a wrong clock")
+    net.deliver(link, net.message())
 
 
 # ---- Sending ----

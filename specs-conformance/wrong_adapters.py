@@ -734,6 +734,30 @@ def passes_messages_on(patch):
     patch(runtime_node.Node, "deliver", deliver)
 
 
+@wrong("node/misbehaviour-ends-the-link")
+def bears_with_everything(patch):
+    patch(runtime_node, "BUDGET", 1 << 40)
+
+
+@wrong("node/honest-mistakes-cost-nothing")
+def duplicates_are_misbehaviour(patch):
+    patch(runtime_node, "HONEST", tuple(one for one in runtime_node.HONEST if one != "duplicate"))
+
+
+@wrong("node/honest-mistakes-cost-nothing")
+def a_wrong_clock_is_misbehaviour(patch):
+    patch(runtime_node, "HONEST", tuple(one for one in runtime_node.HONEST if one != "from_future"))
+
+
+@wrong("node/who-only-asked-to-join")
+def publishes_to_whoever_is_connected(patch):
+    def publish(self, object_id):
+        for link in self.links.values():
+            link.waiting[object_id] = None
+        self.flush()
+    patch(runtime_node.Node, "publish", publish)
+
+
 @wrong("node/what-is-published-goes-to-each-peer")
 def publishes_to_one_peer_only(patch):
     def publish(self, object_id):

@@ -35,6 +35,7 @@ SEQUENCES = rows(make_vectors.SEQUENCES)[1:]
 def test_the_files_are_what_the_generator_writes():
     assert make_vectors.envelopes_text() == make_vectors.ENVELOPES.read_text(encoding="utf-8")
     assert make_vectors.sequences_text() == make_vectors.SEQUENCES.read_text(encoding="utf-8")
+    assert make_vectors.coverage_text() == make_vectors.COVERAGE.read_text(encoding="utf-8")
 
 
 def test_there_are_enough_of_each_kind():

@@ -118,6 +118,26 @@ static int port_socket(const char *text, char *bound, size_t bound_len, char *wh
     return fd;
 }
 
+static void beat_due(uv_timer_t *timer)
+{
+    fb_api *api = ((fb_api_listener *)timer->data)->api;
+    bool feeds = false;
+    for (fb_exchange *x = api->exchanges; x != NULL; x = x->next) {
+        if (!x->streaming || x->stream_over) continue;
+        feeds = true;
+        if (x->out.len > 0) continue; /* what waits already is sign enough */
+        fb_text_put(&x->out, ":\n\n");
+        fb_exchange_stream_more(x);
+    }
+    if (!feeds) uv_timer_stop(timer);
+}
+
+void fb_api_feeds_beat(fb_api *api)
+{
+    if (uv_is_active((uv_handle_t *)&api->beat)) return;
+    uv_timer_start(&api->beat, beat_due, FB_API_BEAT_MS, FB_API_BEAT_MS);
+}
+
 bool fb_api_open(const fb_api_options *options, fb_api **out, char *bound, size_t bound_len,
                  char *why, size_t why_len)
 {
@@ -130,15 +150,19 @@ bool fb_api_open(const fb_api_options *options, fb_api **out, char *bound, size_
         free(api);
         return false;
     }
+    uv_timer_init(options->uv, &api->beat);
+    api->beat.data = &api->listeners[0];
+    api->listeners[0].api = api;
+    api->handles++;
     int port = -1;
     if (options->port[0] != 0) {
         port = port_socket(options->port, bound, bound_len, why, why_len);
         if (port < 0) {
-            free(api);
+            *out = api;
             return false;
         }
     }
-    int fd = fb_home_socket(options->node->home, "api.sock", 64);
+    int fd = fb_home_listen(options->node->home, "api.sock", 64);
     bool ok = fd >= 0 && listener_open(api, &api->listeners[0], fd, false);
     if (!ok) {
         snprintf(why, why_len, "%s/api.sock: %s", options->node->home->path, strerror(errno));
@@ -214,8 +238,8 @@ void fb_api_close(fb_api *api, void (*closed)(void *user), void *user)
         l->daemon = NULL;
         close(l->fd);
     }
+    uv_close((uv_handle_t *)&api->beat, listener_closed);
     api->last.data = &api->listeners[0];
-    api->listeners[0].api = api;
     uv_timer_init(api->options.uv, &api->last);
     uv_close((uv_handle_t *)&api->last, listener_closed);
 }

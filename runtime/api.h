@@ -11,8 +11,9 @@
 #define FB_API_BODIES_MAX      ((size_t)16 << 20) /* of all requests that are being read */
 #define FB_API_CONNECTIONS_MAX 128u
 #define FB_API_IDLE_S          60u
-#define FB_API_FEEDS_MAX       96u /* of a listener: the other places are for those who ask */
-#define FB_API_FEEDS_APP_MAX   32u /* of one application */
+#define FB_API_FEEDS_MAX       96u    /* of a listener: the other places are for those who ask */
+#define FB_API_FEEDS_APP_MAX   32u    /* of one application */
+#define FB_API_BEAT_MS         10000u /* between signs of life on a feed with no news */
 #define FB_API_JOIN_S                                                                              \
     100u /* a join waits so long for a member to take it: over the minute for                      \
             which an address may be shut out (profile 7) */

@@ -101,7 +101,7 @@ static bool changes_write(fb_exchange *x, fb_writer *w, fb_span array)
 static void batch_in_space(fb_exchange *x)
 {
     fb_json_object_in body;
-    if (!fb_exchange_body(x, &body, "changes")) return;
+    if (!fb_collection_check(x) || !fb_exchange_body(x, &body, "changes")) return;
     size_t count = json_array_size(json_object_get(body.tree, "changes"));
     if (count == 0 || count > FB_BATCH_CHANGES_MAX) {
         char what[64];

@@ -30,6 +30,7 @@ struct fb_api {
     size_t body_bytes;
     bool quiesced;
     uint32_t handles;
+    uv_timer_t beat; /* of the feeds; runs while there are some */
     uv_timer_t last; /* so that `closed` comes from the loop in every case */
     void (*closed)(void *user);
     void *closed_user;
@@ -37,6 +38,9 @@ struct fb_api {
 
 /* A connection was resumed: libmicrohttpd gets a turn from the loop. */
 void fb_api_turn_soon(fb_api *api, bool on_port);
+
+/* There is a feed: each one that has no news gets a sign of life now and then. */
+void fb_api_feeds_beat(fb_api *api);
 
 /* libmicrohttpd's entrance and exit for each request. */
 enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, const char *url,

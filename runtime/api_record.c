@@ -51,14 +51,9 @@ static bool record_id(fb_exchange *x, const char *text, bool may_be_new)
     return false;
 }
 
-/* With arguments whose only part without a fixed size is the collection's name. */
 static void ask(fb_exchange *x, fb_verb verb, const fb_writer *arguments, fb_exchange_step step)
 {
-    if (arguments->failed) {
-        fb_exchange_fail(x, FB_ERR_LIMIT, "collection: its name is too long");
-    } else {
-        fb_exchange_ask(x, verb, x->principal, fb_writer_span(arguments), step);
-    }
+    fb_exchange_ask(x, verb, x->principal, fb_writer_span(arguments), step);
 }
 
 /* Writing one record: put, then read, so that the answer is the whole record. */
@@ -119,7 +114,9 @@ static void put_in_space(fb_exchange *x)
     uint8_t condition;
     fb_id etag;
     fb_json_object_in body;
-    if (!record_id(x, x->args[2], true) || !condition_read(x, &condition, &etag)) return;
+    if (!fb_collection_check(x) || !record_id(x, x->args[2], true) ||
+        !condition_read(x, &condition, &etag))
+        return;
     if (!fb_exchange_body(x, &body, NULL)) return;
     fb_writer w = fb_arguments_take(x);
     fb_write_id(&w, x->space);
@@ -150,7 +147,7 @@ void fb_patch_record(fb_exchange *x)
 
 static void get_in_space(fb_exchange *x)
 {
-    if (record_id(x, x->args[2], false)) get(x);
+    if (fb_collection_check(x) && record_id(x, x->args[2], false)) get(x);
 }
 
 void fb_get_record(fb_exchange *x)
@@ -172,7 +169,9 @@ static void delete_in_space(fb_exchange *x)
 {
     uint8_t condition;
     fb_id etag;
-    if (!record_id(x, x->args[2], false) || !condition_read(x, &condition, &etag)) return;
+    if (!fb_collection_check(x) || !record_id(x, x->args[2], false) ||
+        !condition_read(x, &condition, &etag))
+        return;
     uint8_t room[16 + 3 + FB_COLLECTION_NAME_BYTES_MAX + 33];
     fb_writer w = fb_writer_of(room, sizeof room);
     fb_write_id(&w, x->space);
@@ -224,6 +223,7 @@ static void list_in_space(fb_exchange *x)
     const char *after_text = fb_exchange_query(x, "after");
     unsigned long long limit = FB_LIST_ITEMS_MAX;
     fb_id after = {{0}};
+    if (!fb_collection_check(x)) return;
     if (limit_text != NULL && (!fb_text_number(limit_text, UINT32_MAX, &limit) || limit == 0)) {
         fb_exchange_fail(x, FB_ERR_ARGUMENT, "limit: a number from 1 is expected");
         return;

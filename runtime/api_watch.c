@@ -169,6 +169,7 @@ static void watching(fb_exchange *x, fb_error error, fb_span answer)
     (void)answer;
     fb_text_put(&x->out, ": watching\n\n");
     fb_exchange_stream(x, "text/event-stream");
+    fb_api_feeds_beat(x->api);
     feed_go_on(x);
 }
 

@@ -7,7 +7,7 @@
 
 #include "runtime/text.h"
 
-static const char *const common[] = {"home=", "config=", "json"};
+static const char *const common[] = {"home=", "config=", "command-timeout=", "json"};
 
 const char *fb_cli_option(const fb_cli *cli, const char *name)
 {

@@ -39,6 +39,8 @@ struct fb_cli {
     size_t option_count;
     bool json;
     fb_settings settings;
+    unsigned long long wait_s;      /* for a node that says nothing: command-timeout */
+    unsigned long long wait_more_s; /* ... this command lets it be silent so much longer */
 };
 
 /* The value of an option that was given, "" for one without value, else NULL. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "protocol/base/hex.h"
+#include "runtime/api.h"
 #include "runtime/commands.h"
 #include "runtime/http_client.h"
 
@@ -216,6 +217,7 @@ fb_exit fb_cmd_record_watch(fb_cli *cli)
     fb_path_put(&path, cli->argv[0]);
     fb_text_put(&path, "/changes");
     if (since != NULL) fb_text_format(&path, "?since=%llu", cursor);
+    cli->wait_more_s = FB_API_BEAT_MS / 1000;
     fb_exit exit = fb_http_events(cli, path.p, watch_ready, watch_event, cli);
     fb_text_free(&path);
     return exit;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/api.h"
 #include "runtime/commands.h"
 #include "runtime/http_client.h"
 
@@ -97,6 +98,7 @@ fb_exit fb_cmd_space_join(fb_cli *cli)
         }
         invite = line;
     }
+    cli->wait_more_s = timeout != NULL ? seconds : FB_API_JOIN_S;
     fb_text_put(&path, "/v1/spaces/join");
     fb_json_open(&body, NULL, '{');
     fb_json_member(&body, "invite", invite);

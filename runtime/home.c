@@ -246,12 +246,17 @@ void fb_home_unload(fb_home_keys *keys)
 /* Reads the token, when there is one and it is only the owner's. */
 static fb_status token_read(const char *path, char out[65], char *why, size_t why_len)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return errno == ENOENT ? FB_ERR_NOT_FOUND : failed(path, why, why_len);
     struct stat st;
     char text[66] = "";
-    ssize_t n = fstat(fd, &st) == 0 ? read(fd, text, 65) : -1;
+    bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    ssize_t n = is_file ? read(fd, text, 65) : -1;
     close(fd);
+    if (is_file && st.st_uid != geteuid() && geteuid() != 0) {
+        snprintf(why, why_len, "%s: belongs to another user; remove it to get a new one", path);
+        return FB_ERR_NOT_AUTHORISED;
+    }
     uint8_t bytes[32];
     if (n < 64 || !fb_hex_parse(fb_span_of(text, 64), bytes, 32)) {
         snprintf(why, why_len, "%s: not 64 hexadecimal digits; remove it to get a new one", path);
@@ -312,16 +317,34 @@ void fb_home_aside(const fb_home *home, void (*each)(void *user, const char *nam
     if (count >= 0) free(found);
 }
 
-int fb_home_socket(const fb_home *home, const char *leaf, int backlog)
+/* Through a descriptor of the directory the name is short however long the path is. The descriptor
+ * is the caller's to close; -1 with errno. */
+static int socket_address(const fb_home *home, const char *leaf, struct sockaddr_un *out)
 {
     int directory = open(home->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(out->sun_path, sizeof out->sun_path, "/proc/self/fd/%d/%s", directory, leaf);
+    return directory;
+}
+
+/* Closes the directory, and the socket as well when it is of no use. */
+static int socket_done(int directory, int fd, int rc)
+{
+    int error = errno;
+    close(directory);
+    if (rc != 0 && fd >= 0) close(fd);
+    errno = error;
+    return rc == 0 ? fd : -1;
+}
+
+int fb_home_listen(const fb_home *home, const char *leaf, int backlog)
+{
+    struct sockaddr_un address;
+    int directory = socket_address(home, leaf, &address);
     if (directory < 0) return -1;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    /* Through the descriptor the name is short however long the path is. */
-    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory, leaf);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (backlog > 0 ? SOCK_NONBLOCK : 0), 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int rc = -1;
-    if (fd >= 0 && backlog > 0) {
+    if (fd >= 0) {
         /* What is left of an earlier run is a socket; anything else is not ours to remove. */
         struct stat st;
         bool is_socket =
@@ -331,15 +354,19 @@ int fb_home_socket(const fb_home *home, const char *leaf, int backlog)
         rc = bind(fd, (struct sockaddr *)&address, sizeof address);
         umask(mask);
         if (rc == 0) rc = listen(fd, backlog);
-    } else if (fd >= 0) {
-        rc = connect(fd, (struct sockaddr *)&address, sizeof address);
     }
-    int error = errno;
-    close(directory);
-    if (rc != 0 && fd >= 0) {
-        close(fd);
-        fd = -1;
-    }
-    errno = error;
-    return fd;
+    return socket_done(directory, fd, rc);
+}
+
+int fb_home_connect(const fb_home *home, const char *leaf, unsigned long long seconds)
+{
+    struct sockaddr_un address;
+    int directory = socket_address(home, leaf, &address);
+    if (directory < 0) return -1;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct timeval wait = {.tv_sec = (time_t)seconds};
+    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) == 0 &&
+              setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) == 0;
+    int rc = ok ? connect(fd, (struct sockaddr *)&address, sizeof address) : -1;
+    return socket_done(directory, fd, rc);
 }

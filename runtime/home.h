@@ -58,8 +58,12 @@ fb_status fb_home_mark_store(const fb_home *home, char *why, size_t why_len);
  * the name of one after the other. */
 void fb_home_aside(const fb_home *home, void (*each)(void *user, const char *name), void *user);
 
-/* A stream socket for PATH/leaf as listener (`backlog` > 0) or connected; -1 with errno. Paths that
- * are too long for a socket address work too. */
-int fb_home_socket(const fb_home *home, const char *leaf, int backlog);
+/* A stream socket that listens at PATH/leaf; -1 with errno. Paths that are too long for a socket
+ * address work too, as below. */
+int fb_home_listen(const fb_home *home, const char *leaf, int backlog);
+
+/* One that is connected to it. Connecting, and then each sending and receiving, fails with EAGAIN
+ * when the other side says nothing for `seconds`. */
+int fb_home_connect(const fb_home *home, const char *leaf, unsigned long long seconds);
 
 #endif

@@ -20,6 +20,7 @@ typedef struct channel {
     size_t left; /* of the chunk, or of the sized body */
     bool over;   /* the body's end was read */
     bool broken;
+    bool silent; /* nothing came for as long as this command waits */
 } channel;
 
 static bool fill(channel *c)
@@ -28,6 +29,7 @@ static bool fill(channel *c)
     do {
         n = recv(c->fd, c->buffer, sizeof c->buffer, 0);
     } while (n < 0 && errno == EINTR);
+    c->silent = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     c->at = 0;
     c->len = n > 0 ? (size_t)n : 0;
     return n > 0;
@@ -110,8 +112,22 @@ void fb_path_put(fb_text *path, const char *segment)
     }
 }
 
-static fb_exit unreachable(const fb_home *home)
+static unsigned long long patience(const fb_cli *cli)
 {
+    return cli->wait_s + cli->wait_more_s;
+}
+
+static fb_exit silent(const fb_cli *cli)
+{
+    return fb_cli_fail(FB_EXIT_UNREACHABLE,
+                       "the node in %s said nothing for %llu s: it is stopped or very busy; what "
+                       "was asked may still be done (command-timeout says how long to wait)",
+                       fb_settings_get(&cli->settings, FB_SET_HOME), patience(cli));
+}
+
+static fb_exit unreachable(const fb_cli *cli, const fb_home *home)
+{
+    if (errno == EAGAIN) return silent(cli);
     if (errno == ENOENT || errno == ECONNREFUSED) {
         return fb_cli_fail(FB_EXIT_UNREACHABLE,
                            "no node runs in %s; start it with: faberio run --home %s", home->path,
@@ -122,11 +138,12 @@ static fb_exit unreachable(const fb_home *home)
                        "%s/api.sock: %s", home->path, strerror(errno));
 }
 
-static bool send_all(int fd, const char *bytes, size_t len)
+static bool send_all(channel *c, const char *bytes, size_t len)
 {
     while (len > 0) {
-        ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
+        ssize_t n = send(c->fd, bytes, len, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
+        c->silent = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
         if (n <= 0) return false;
         bytes += n;
         len -= (size_t)n;
@@ -149,8 +166,8 @@ static fb_exit begin(const fb_cli *cli, const char *method, const char *path, co
     if (token != NULL && strspn(token, "0123456789abcdef") != strlen(token)) {
         return fb_cli_fail(FB_EXIT_NOT_AUTHORISED, "FABERIO_TOKEN: not a token");
     }
-    c->fd = fb_home_socket(&home, "api.sock", 0);
-    if (c->fd < 0) return unreachable(&home);
+    c->fd = fb_home_connect(&home, "api.sock", patience(cli));
+    if (c->fd < 0) return unreachable(cli, &home);
     fb_text request = {0};
     fb_text_format(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s", method,
                    path, headers != NULL ? headers : "");
@@ -161,12 +178,13 @@ static fb_exit begin(const fb_cli *cli, const char *method, const char *path, co
     }
     fb_text_put(&request, "\r\n");
     if (body != NULL) fb_text_put(&request, body);
-    bool sent = send_all(c->fd, request.p, request.len);
+    bool sent = send_all(c, request.p, request.len);
     fb_text_free(&request);
     char line[2048];
     if (!sent || !read_line(c, line, sizeof line) || strncmp(line, "HTTP/1.1 ", 9) != 0) {
         close(c->fd);
-        return fb_cli_fail(FB_EXIT_UNREACHABLE, "the node in %s went away", home.path);
+        return c->silent ? silent(cli)
+                         : fb_cli_fail(FB_EXIT_UNREACHABLE, "the node in %s went away", home.path);
     }
     out->status = (unsigned)strtoul(line + 9, NULL, 10);
     while (read_line(c, line, sizeof line) && line[0] != 0) {
@@ -193,8 +211,9 @@ fb_exit fb_http_call(const fb_cli *cli, const char *method, const char *path, co
         fb_text_bytes(&out->body, part.p, part.len);
     }
     close(c.fd);
-    if (!c.broken) return FB_EXIT_OK;
+    if (!c.broken && !c.silent) return FB_EXIT_OK;
     fb_http_free(out);
+    if (c.silent) return silent(cli);
     return fb_cli_fail(FB_EXIT_UNREACHABLE, "the node went away before its answer was complete");
 }
 
@@ -204,7 +223,7 @@ void fb_http_free(fb_http_response *response)
 }
 
 /* "TITLE: DETAIL" of a problem; what came from elsewhere is escaped. */
-static void problem_print(const fb_text *body, unsigned status)
+void fb_http_problem_print(const fb_text *body, unsigned status)
 {
     json_error_t error;
     json_t *problem = json_loadb(fb_text_string(body), body->len, 0, &error);
@@ -245,7 +264,7 @@ fb_exit fb_http_run(const fb_cli *cli, const char *method, const char *path, con
     if (exit != FB_EXIT_OK) return exit;
     exit = fb_exit_of_http(response.status);
     if (exit != FB_EXIT_OK) {
-        problem_print(&response.body, response.status);
+        fb_http_problem_print(&response.body, response.status);
         fb_http_free(&response);
         return exit;
     }
@@ -314,8 +333,10 @@ fb_exit fb_http_events(const fb_cli *cli, const char *path, void (*ready)(void *
     }
     close(c.fd);
     if (!streams) {
-        problem_print(&head.body, head.status);
+        fb_http_problem_print(&head.body, head.status);
         exit = fb_exit_of_http(head.status);
+    } else if (c.silent) {
+        exit = silent(cli);
     } else if (!end) {
         exit = fb_cli_fail(FB_EXIT_UNREACHABLE, "the node ended the stream");
     }

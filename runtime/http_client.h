@@ -17,10 +17,14 @@ typedef struct fb_http_response {
 void fb_path_put(fb_text *path, const char *segment);
 
 /* headers: further header lines, each with its line end, or NULL. body: JSON or NULL.
- * FB_EXIT_OK: an answer of any status came. FB_EXIT_UNREACHABLE after it said why. */
+ * FB_EXIT_OK: an answer of any status came. FB_EXIT_UNREACHABLE after it said why: nobody there, or
+ * nothing came for as long as the command waits. */
 fb_exit fb_http_call(const fb_cli *cli, const char *method, const char *path, const char *headers,
                      const char *body, fb_http_response *out);
 void fb_http_free(fb_http_response *response);
+
+/* Prints why a request was refused: the problem in the body. */
+void fb_http_problem_print(const fb_text *body, unsigned status);
 
 /* The same, and refusals are printed: returns the exit code that the status stands for. */
 fb_exit fb_http_run(const fb_cli *cli, const char *method, const char *path, const char *headers,

@@ -95,6 +95,14 @@ static const fb_command commands[] = {
      3, 3, fb_cmd_record_delete, NULL},
     {"record list", "SPACE COLLECTION [--limit N] [--after ID]",
      "records in the order of their ids", "limit= after=", NULL, 2, 2, fb_cmd_record_list, NULL},
+    {"record import", "SPACE COLLECTION FILE|- [--from LINE]",
+     "write the records of a file, a JSON object a line", "from=",
+     "A line: {\"id\":ID,\"fields\":{NAME:VALUE}}, without an id a new record, or\n"
+     "{\"id\":ID,\"delete\":true}; what `record list --json` prints can be read again.\n"
+     "  --from LINE  begin there: an import that stopped says where to go on\n"
+     "The whole file is checked before anything is written. Up to 64 lines make one write set,\n"
+     "which is stored whole or not at all.",
+     3, 3, fb_cmd_record_import, NULL},
     {"record watch", "SPACE [--since CURSOR]", "a line for each change, as it is applied here",
      "since=", "Without --since only what is new. Says `watching` on standard error first.", 1, 1,
      fb_cmd_record_watch, NULL},
@@ -105,18 +113,29 @@ static const fb_command commands[] = {
 /* What the command contract names and this version does not have: said, so that nobody takes it for
  * a mistyped name. */
 static const char *const not_built[] = {
-    "doctor",         "space revoke",
-    "space role",     "space rename",
-    "space delete",   "record import",
-    "file",           "file put",
-    "file get",       "file list",
-    "file delete",    "conflicts",
-    "conflicts list", "conflicts resolve",
-    "policy",         "policy show",
-    "policy set",     "policy explain",
-    "export",         "import",
-    "verify",         "scrub",
-    "key backup",     "key rotate",
+    "doctor",
+    "space revoke",
+    "space role",
+    "space rename",
+    "space delete",
+    "file",
+    "file put",
+    "file get",
+    "file list",
+    "file delete",
+    "conflicts",
+    "conflicts list",
+    "conflicts resolve",
+    "policy",
+    "policy show",
+    "policy set",
+    "policy explain",
+    "export",
+    "import",
+    "verify",
+    "scrub",
+    "key backup",
+    "key rotate",
 };
 
 static void usage(FILE *out)
@@ -263,6 +282,11 @@ static int run(int argc, char **argv)
     if (!fb_cli_parse(&cli, command, argc - words, argv + words)) return FB_EXIT_USAGE;
     if (!fb_cli_settings(&cli, &cli.settings, why, sizeof why)) {
         return fb_cli_fail(FB_EXIT_USAGE, "%s", why);
+    }
+    const char *wait = fb_settings_get(&cli.settings, FB_SET_COMMAND_TIMEOUT);
+    if (!fb_cli_duration(wait, &cli.wait_s) || cli.wait_s == 0) {
+        return fb_cli_usage(&cli, "command-timeout: a time like 90s, 15m or 2h is expected, not %s",
+                            wait);
     }
     return command->run(&cli);
 }

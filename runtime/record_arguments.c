@@ -21,6 +21,16 @@ void fb_arguments_give(fb_exchange *x)
     fb_text_free(&x->scratch);
 }
 
+bool fb_collection_check(fb_exchange *x)
+{
+    if (strlen(x->args[1]) <= FB_COLLECTION_NAME_BYTES_MAX) return true;
+    char detail[96];
+    snprintf(detail, sizeof detail, "collection \"%.20s...\": its name has at most %u bytes",
+             x->args[1], FB_COLLECTION_NAME_BYTES_MAX);
+    fb_exchange_fail(x, FB_ERR_LIMIT, detail);
+    return false;
+}
+
 /* One field of a PUT, a PATCH or a batch; false after it answered. */
 static bool field_write(fb_exchange *x, fb_writer *w, const fb_json_member_in *member,
                         const json_t *value, const char *where)

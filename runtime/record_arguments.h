@@ -14,6 +14,9 @@ enum { FB_MODE_REPLACE = 1, FB_MODE_CHANGE = 2 };
 fb_writer fb_arguments_take(fb_exchange *x);
 void fb_arguments_give(fb_exchange *x);
 
+/* Is args[1] the name of a collection that can be? False after it answered. */
+bool fb_collection_check(fb_exchange *x);
+
 /* The count and the fields of one record: field -> value, or {"$unset":true}. False after it
  * answered, naming the field; `where` stands before that. */
 bool fb_fields_write(fb_exchange *x, fb_writer *w, const fb_json_object_in *fields,

@@ -20,6 +20,7 @@ static const struct {
     [FB_SET_API] = {"api", "FABERIO_API", ""},
     [FB_SET_STORE] = {"store", "FABERIO_STORE", "local"},
     [FB_SET_LOG_FORMAT] = {"log-format", "FABERIO_LOG_FORMAT", "text"},
+    [FB_SET_COMMAND_TIMEOUT] = {"command-timeout", "FABERIO_COMMAND_TIMEOUT", "30s"},
 };
 
 #define FILE_BYTES_MAX 65536u
@@ -58,8 +59,25 @@ static void default_path(char *out, size_t len, const char *xdg, const char *und
 
 typedef struct reading {
     fb_settings *settings;
+    const char *rest; /* of the file's text */
+    int line;         /* the one that was handed to the parser last */
     char wrong[160];
 } reading;
+
+/* The parser takes its lines from here, so that each setting's line is known. */
+static char *next_line(char *out, int cap, void *user)
+{
+    reading *r = user;
+    if (*r->rest == 0) return NULL;
+    size_t len = strcspn(r->rest, "\n");
+    len += r->rest[len] == '\n';
+    if (len > (size_t)cap - 1) len = (size_t)cap - 1;
+    memcpy(out, r->rest, len);
+    out[len] = 0;
+    r->rest += len;
+    r->line++;
+    return out;
+}
 
 static int file_line(void *user, const char *section, const char *name, const char *value)
 {
@@ -71,7 +89,9 @@ static int file_line(void *user, const char *section, const char *name, const ch
     }
     for (int i = 0; i < FB_SETTINGS; i++) {
         if (strcmp(rows[i].name, name) != 0) continue;
-        const char *wrong = set(r->settings, (fb_setting)i, value, r->settings->file);
+        char origin[sizeof r->settings->values[0].origin];
+        snprintf(origin, sizeof origin, "%s:%d", r->settings->file, r->line);
+        const char *wrong = set(r->settings, (fb_setting)i, value, origin);
         if (wrong != NULL) snprintf(r->wrong, sizeof r->wrong, "the value of %s %s", name, wrong);
         return wrong == NULL;
     }
@@ -98,7 +118,7 @@ static int read_all(const char *path, char *text, size_t *len)
 
 static bool read_file(fb_settings *s, bool asked_for, char *why, size_t why_len)
 {
-    reading r = {s, ""};
+    reading r = {.settings = s};
     static char text[FILE_BYTES_MAX + 1];
     size_t len = 0;
     int error = read_all(s->file, text, &len);
@@ -113,7 +133,8 @@ static bool read_file(fb_settings *s, bool asked_for, char *why, size_t why_len)
         return false;
     }
     text[len] = 0;
-    int line = ini_parse_string(text, file_line, &r);
+    r.rest = text;
+    int line = ini_parse_stream(next_line, &r, file_line, &r);
     if (line != 0) {
         snprintf(why, why_len, "%s:%d: %s", s->file, line,
                  r.wrong[0] != 0 ? r.wrong : "not a line of the form NAME = VALUE");

@@ -7,12 +7,13 @@
 #include <stddef.h>
 
 typedef enum fb_setting {
-    FB_SET_HOME,       /* the node's directory */
-    FB_SET_LISTEN,     /* HOST:PORT for peers, "none" for no listener */
-    FB_SET_ADVERTISE,  /* HOST:PORT that invites name; empty: the listener's */
-    FB_SET_API,        /* HOST:PORT of the loopback API, empty: only the socket */
-    FB_SET_STORE,      /* local */
-    FB_SET_LOG_FORMAT, /* text or json */
+    FB_SET_HOME,            /* the node's directory */
+    FB_SET_LISTEN,          /* HOST:PORT for peers, "none" for no listener */
+    FB_SET_ADVERTISE,       /* HOST:PORT that invites name; empty: the listener's */
+    FB_SET_API,             /* HOST:PORT of the loopback API, empty: only the socket */
+    FB_SET_STORE,           /* local */
+    FB_SET_LOG_FORMAT,      /* text or json */
+    FB_SET_COMMAND_TIMEOUT, /* how long a command waits for a node that says nothing */
     FB_SETTINGS,
 } fb_setting;
 

@@ -280,7 +280,7 @@ def test_usage(net, args, named):
 
 @pytest.mark.parametrize("args", [
     ["doctor"], ["doctor", "x", "--json"], ["space", "revoke", "s", "n"], ["space", "role", "s"],
-    ["space", "rename", "a", "b"], ["space", "delete", "s"], ["record", "import", "f"],
+    ["space", "rename", "a", "b"], ["space", "delete", "s"],
     ["file", "put", "s", "a", "b"], ["file", "list"], ["conflicts", "list", "s"],
     ["conflicts", "resolve", "s", "i", "--keep", "mine"], ["policy", "show"], ["policy", "set"],
     ["policy", "explain"], ["export", "s", "f"], ["import", "f"], ["verify", "s", "--peers"],
@@ -592,7 +592,7 @@ def test_settings_and_their_origin(net):
     shown = node.json("config", "show", "--origin", "--config", str(config),
                       env={**net.env, "FABERIO_LOG_FORMAT": "text"})
     assert shown["home"] == {"value": str(node.home), "origin": "flag --home"}
-    assert shown["listen"] == {"value": "127.0.0.1:1234", "origin": str(config)}
+    assert shown["listen"] == {"value": "127.0.0.1:1234", "origin": f"{config}:1"}
     assert shown["log-format"] == {"value": "text", "origin": "FABERIO_LOG_FORMAT"}
     assert shown["store"]["origin"] == "default"
     config.write_text("listen = 127.0.0.1:1234\n\ntypo = 1\n")

@@ -226,7 +226,9 @@ static void settings_by_flag_environment_file_default(void **state)
     setenv("FABERIO_API", "127.0.0.1:3", 1);
     assert_true(fb_settings_load(&s, flag, &f, why, sizeof why));
     assert_string_equal(fb_settings_get(&s, FB_SET_LISTEN), "127.0.0.1:1");
-    assert_string_equal(s.values[FB_SET_LISTEN].origin, path);
+    char origin[64];
+    snprintf(origin, sizeof origin, "%s:2", path);
+    assert_string_equal(s.values[FB_SET_LISTEN].origin, origin);
     assert_string_equal(fb_settings_get(&s, FB_SET_API), "127.0.0.1:3");
     assert_string_equal(s.values[FB_SET_API].origin, "FABERIO_API");
     assert_string_equal(fb_settings_get(&s, FB_SET_STORE), "local");

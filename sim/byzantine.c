@@ -12,6 +12,8 @@ bool fb_sim_byzantine_possible(const fb_sim_world *world)
 
 void fb_sim_byzantine_set(fb_sim_world *world, const fb_sim_window *window, bool begins)
 {
+    /* A copy of an honest member keeps the rules as that one does. */
+    if (begins && world->nodes[window->a].cloned) return;
     fb_sim_provider *provider = &world->nodes[window->a].provider;
     uint32_t bit = 1u << (window->fault - FB_SIM_FAULT_FORGE);
     if (begins) {
@@ -76,7 +78,7 @@ static void flood(fb_sim_world *world, const fb_sim_window *w)
 
 void fb_sim_byzantine_act(fb_sim_world *world, const fb_sim_window *w)
 {
-    if (!fb_sim_is_up(world, w->a)) return;
+    if (!fb_sim_is_up(world, w->a) || world->traitor != w->a) return;
     switch ((fb_sim_fault)w->fault) {
     case FB_SIM_FAULT_GARBAGE:
         garbage(world, w);

@@ -2,8 +2,8 @@
 /* The address book: who is dialled, when, and when no more. profile 7.
  *
  * An entry is dialled until it is forgotten. It rests while its peer has an open link to this node,
- * whoever dialled that; when the link is gone it is dialled again after a pause that doubles up to
- * a cap, each time jittered by half. */
+ * whoever dialled that, as long as it is sure whose address it is; when the link is gone it is
+ * dialled again after a pause that doubles up to a cap, each time jittered by half. */
 #include "protocol/base/mutant.h"
 #include "protocol/link/state.h"
 #include "protocol/store/keys.h"
@@ -56,19 +56,53 @@ static uint32_t find(const fb_node *node, uint32_t space, fb_span text)
     return FB_NONE;
 }
 
-/* Is there an open link to whoever this address belongs to? */
-/* FI-2-6, MP-7-23 */
-static bool peer_is_linked(const fb_node *node, const fb_address *address)
+static fb_id owner_of(const fb_address *address)
+{
+    return fb_id_is_zero(address->expected) ? address->known : address->expected;
+}
+
+/* An address that nobody vouches for, and another one, lead to the same member: then the first may
+ * be somebody else's, who is not there, or whose machine a copy of that member runs on. */
+static bool is_doubtful(const fb_node *node, const fb_address *address)
 {
     const fb_links *links = node->links;
-    fb_id peer = fb_id_is_zero(address->expected) ? address->known : address->expected;
-    if (fb_id_is_zero(peer)) return false;
+    if (!fb_id_is_zero(address->expected) || fb_id_is_zero(address->known)) return false;
+    for (uint32_t i = 0; i < links->book_capacity; i++) {
+        const fb_address *other = &links->book[i];
+        if (!other->used || other == address || other->space != address->space) continue;
+        if (fb_id_equal(owner_of(other), address->known)) return true;
+    }
+    return false;
+}
+
+/* The link was made through an address at which others answered before. */
+static bool is_by_moved(const fb_node *node, const fb_link *link)
+{
+    if (link->address == FB_NONE) return false;
+    const fb_address *address = &node->links->book[link->address];
+    return address->moved && fb_id_is_zero(address->expected);
+}
+
+/* An address needs no dial while whoever it belongs to has an open link, if that is sure to be who
+ * is to be found there: a doubtful one is dialled again, and so is one at which another life of the
+ * member answered last. */
+/* FI-2-6, MP-7-23 */
+static bool rests(const fb_node *node, const fb_address *address)
+{
+    const fb_links *links = node->links;
+    fb_id peer = owner_of(address);
+    bool vouched = !fb_id_is_zero(address->expected);
+    if (address->renews || fb_id_is_zero(peer)) return false;
+    if (MUTANT(ADDRESS_NEVER_DOUBTED, is_doubtful(node, address), false)) return false;
     for (uint32_t i = 0; i < links->high; i++) {
         const fb_link *link = &links->table[i];
-        if (link->info.state == FB_LINK_OPEN && link->info.space == address->space &&
-            fb_id_equal(link->info.peer, peer)) {
-            return true;
+        if (link->info.state != FB_LINK_OPEN || link->info.space != address->space ||
+            !fb_id_equal(link->info.peer, peer)) {
+            continue;
         }
+        bool other = vouched ? is_by_moved(node, link)
+                             : link->info.peer_incarnation != address->known_incarnation;
+        if (MUTANT(ADDRESS_NEVER_DOUBTED, !other, true)) return true;
     }
     return false;
 }
@@ -105,7 +139,7 @@ void fb_dial_due(fb_node *node, uint32_t index)
 {
     fb_address *address = &node->links->book[index];
     if (!address->used) return;
-    if (!address->renews && peer_is_linked(node, address)) return; /* rests: fb_dial_lost */
+    if (rests(node, address)) return; /* until fb_dial_lost */
     want_dial(node, index);
 }
 
@@ -154,12 +188,13 @@ void fb_dial_result(fb_node *node, const fb_event *event)
         pause_then_dial(node, at);
         return;
     }
-    bool rests = !address->renews && peer_is_linked(node, address);
-    uint32_t index = rests || links->table[0].in == NULL ? FB_NONE : fb_links_add(node, event->b);
+    bool unneeded = rests(node, address);
+    uint32_t index =
+        unneeded || links->table[0].in == NULL ? FB_NONE : fb_links_add(node, event->b);
     if (index == FB_NONE) {
-        address->last = rests ? FB_ERR_LINK_REPLACED : FB_ERR_LINK_TOO_MANY;
+        address->last = unneeded ? FB_ERR_LINK_REPLACED : FB_ERR_LINK_TOO_MANY;
         close_unknown(node, event->b, address->last);
-        if (!rests) pause_then_dial(node, at);
+        if (!unneeded) pause_then_dial(node, at);
         return;
     }
     fb_link *link = fb_links_get(node, index);
@@ -181,9 +216,31 @@ void fb_dial_bound(fb_node *node, uint32_t index)
     const fb_link *link = fb_links_get(node, index);
     if (link->address == FB_NONE) return;
     fb_address *address = &node->links->book[link->address];
+    bool other = !fb_id_is_zero(address->known) && !fb_id_equal(address->known, link->info.peer);
+    address->moved = address->moved || other;
     address->known = link->info.peer;
+    address->known_incarnation = link->info.peer_incarnation;
     address->last = FB_OK;
     touch(node, link->address);
+}
+
+bool fb_dial_is_needless(const fb_node *node, uint32_t index)
+{
+    const fb_links *links = node->links;
+    const fb_link *link = &links->table[index];
+    if (link->address == FB_NONE) return false;
+    const fb_address *address = &links->book[link->address];
+    if (address->renews || !is_doubtful(node, address)) return false;
+    for (uint32_t i = 0; i < links->high; i++) {
+        const fb_link *other = &links->table[i];
+        if (i == index || other->info.state != FB_LINK_OPEN ||
+            other->info.space != link->info.space ||
+            !fb_id_equal(other->info.peer, link->info.peer)) {
+            continue;
+        }
+        if (address->moved || !is_by_moved(node, other)) return true;
+    }
+    return false;
 }
 
 /* Reasons after which an early new attempt would only be a nuisance. */
@@ -212,7 +269,7 @@ void fb_dial_ended(fb_node *node, uint32_t index, fb_error why, bool lasted)
     touch(node, index);
     if (lasted) address->attempt = 0;
     if (is_lasting(why)) address->attempt = ATTEMPTS_MAX;
-    if (!address->renews && peer_is_linked(node, address)) return; /* rests */
+    if (rests(node, address)) return;
     pause_then_dial(node, index);
 }
 
@@ -223,8 +280,8 @@ void fb_dial_lost(fb_node *node, uint32_t space, fb_id peer)
         fb_address *a = &links->book[i];
         if (!a->used || a->space != space || a->wanted || a->dial != 0 || a->link != FB_NONE)
             continue;
-        if (!fb_id_equal(fb_id_is_zero(a->expected) ? a->known : a->expected, peer)) continue;
-        if (fb_timer_is_set(&a->timer) || peer_is_linked(node, a)) continue;
+        if (!fb_id_equal(owner_of(a), peer)) continue;
+        if (fb_timer_is_set(&a->timer) || rests(node, a)) continue;
         pause_then_dial(node, i);
     }
 }

@@ -124,12 +124,13 @@ static void address_write(const fb_node *node, uint32_t index, fb_writer *w)
     const fb_address *address = &node->links->book[index];
     if (!address->used) return;
     uint8_t flags = (uint8_t)((unsigned)address->stored | (unsigned)address->wanted << 1 |
-                              (unsigned)address->renews << 2);
+                              (unsigned)address->renews << 2 | (unsigned)address->moved << 3);
     fb_write_u8(w, flags);
     fb_write_u32(w, address->space);
     fb_write_span16(w, fb_span_of(address->text, address->len));
     fb_write_id(w, address->expected);
     fb_write_id(w, address->known);
+    fb_write_u64(w, address->known_incarnation);
     fb_write_u64(w, address->dial);
     fb_write_u32(w, address->link);
     fb_write_u32(w, address->attempt);

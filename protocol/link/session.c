@@ -153,6 +153,10 @@ void fb_links_bound(fb_node *node, uint32_t index, const fb_binding *binding)
                                 &member)) {
     case FB_MEMBER_APPROVED:
         fb_dial_bound(node, index);
+        if (fb_dial_is_needless(node, index)) {
+            fb_link_close(node, index, FB_ERR_LINK_REPLACED);
+            break;
+        }
         fb_link_approved(node, index, member);
         break;
     case FB_MEMBER_PENDING:

@@ -121,10 +121,12 @@ typedef struct fb_address {
     uint8_t len;
     uint8_t text[FB_ADDRESS_BYTES_MAX];
     uint32_t space;
-    fb_id expected; /* zeros: any member */
-    fb_id known;    /* who answered last, zeros before */
-    uint64_t dial;  /* number of the dial under way, 0 for none */
-    uint32_t link;  /* the link it led to, FB_NONE */
+    fb_id expected;             /* zeros: any member */
+    fb_id known;                /* who answered last, zeros before */
+    uint64_t known_incarnation; /* and in which life */
+    bool moved;                 /* one member answered, and later another one */
+    uint64_t dial;              /* number of the dial under way, 0 for none */
+    uint32_t link;              /* the link it led to, FB_NONE */
     uint32_t attempt;
     uint64_t tries;
     fb_error last;
@@ -268,6 +270,9 @@ void fb_dial_due(fb_node *node, uint32_t index);
 void fb_dial_result(fb_node *node, const fb_event *event);
 /* The link of an address was bound, came up, ended (or never came to be). */
 void fb_dial_bound(fb_node *node, uint32_t index);
+/* Another address carries a link to the member that answered at this one, which may be meant for
+ * somebody else: this link is not to be, and the address is dialled again. */
+bool fb_dial_is_needless(const fb_node *node, uint32_t index);
 void fb_dial_up(fb_node *node, uint32_t index);
 void fb_dial_ended(fb_node *node, uint32_t address, fb_error why, bool lasted);
 /* Another node answered than the one that was dialled. */

@@ -83,6 +83,8 @@ void fb_sim_state_links(fb_sim_fields *f, const fb_node *core)
         fb_sim_field(f, "text", "%.*s", (int)a->len, (const char *)a->text);
         fb_sim_field(f, "dial", "%llu", (unsigned long long)a->dial);
         fb_sim_field(f, "link", "%d", a->link == FB_NONE ? -1 : (int)a->link);
+        fb_sim_field(f, "expected", "%s", fb_sim_id_name(f, a->expected));
+        fb_sim_field(f, "known", "%s", fb_sim_id_name(f, a->known));
         fb_sim_field(f, "tries", "%llu", (unsigned long long)a->tries);
         fb_sim_field(f, "last", "%s", fb_error_name(a->last));
     }

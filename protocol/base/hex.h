@@ -14,4 +14,7 @@ void fb_hex_format(const uint8_t *bytes, size_t len, char *out);
 /* True when `text` is exactly 2 * len lowercase digits. What out holds after false is of no use. */
 bool fb_hex_parse(fb_span text, uint8_t *out, size_t len);
 
+/* 32 digits, eight to a word and the first one lowest, as 16 bytes. The same of false. */
+bool fb_hex_parse_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint8_t out[16]);
+
 #endif

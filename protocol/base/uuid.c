@@ -4,6 +4,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/hex.h"
 #include "protocol/base/mutant.h"
+#include "protocol/base/word.h"
 
 #define TAIL_BITS    42
 #define START_BITS   22 /* what a 64-bit draw has beyond the tail */
@@ -26,27 +27,24 @@ uint64_t fb_uuid_ms(fb_id id)
 bool fb_uuid_parse(fb_span text, fb_id *out)
 {
     if (text.len != FB_UUID_TEXT_LEN) return false;
-    for (size_t i = 0; i < 4; i++) {
-        if (text.p[hyphen_at[i]] != '-') return false;
-    }
-    uint8_t digits[32];
-    memcpy(digits, text.p, 8);
-    memcpy(digits + 8, text.p + 9, 4);
-    memcpy(digits + 12, text.p + 14, 4);
-    memcpy(digits + 16, text.p + 19, 4);
-    memcpy(digits + 20, text.p + 24, 12);
+    const uint8_t *p = text.p;
+    unsigned other = (p[8] ^ '-') | (p[13] ^ '-') | (p[18] ^ '-') | (p[23] ^ '-');
     fb_id id;
-    if (!fb_hex_parse(fb_span_of(digits, sizeof digits), id.b, sizeof id.b)) return false;
+    bool good = fb_hex_parse_words(
+        fb_word_load(p), fb_word_load_half(p + 9) | fb_word_load_half(p + 14) << 32,
+        fb_word_load_half(p + 19) | fb_word_load_half(p + 24) << 32, fb_word_load(p + 28), id.b);
+    if (!good || other != 0) return false;
     *out = id;
     return true;
 }
 
 bool fb_uuid_parse_v7(fb_span text, fb_id *out)
 {
-    fb_id id;
-    if (!fb_uuid_parse(text, &id) || !fb_uuid_is_v7(id)) return false;
-    *out = id;
-    return true;
+    /* The two digits tell, before their bytes are known. */
+    if (text.len != FB_UUID_TEXT_LEN || text.p[14] != '7') return false;
+    uint8_t variant = text.p[19];
+    if (variant != '8' && variant != '9' && variant != 'a' && variant != 'b') return false;
+    return fb_uuid_parse(text, out);
 }
 
 void fb_uuid_format(fb_id id, char out[FB_UUID_TEXT_LEN])

@@ -18,6 +18,17 @@ static inline uint64_t fb_word_load(const uint8_t *p)
     return w;
 }
 
+/* Four bytes, in the low half. */
+static inline uint64_t fb_word_load_half(const uint8_t *p)
+{
+    uint32_t w;
+    memcpy(&w, p, sizeof w);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap32(w);
+#endif
+    return w;
+}
+
 /* The same bytes as a big-endian number. */
 static inline uint64_t fb_load_be64(const uint8_t *p)
 {

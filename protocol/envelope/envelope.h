@@ -91,7 +91,7 @@ typedef struct fb_envelope_fault {
 
 /* Room for the payload of a JSON envelope whose string has escapes. */
 typedef struct fb_envelope_scratch {
-    uint8_t payload[FB_PAYLOAD_BYTES_MAX];
+    uint8_t payload[FB_PAYLOAD_BYTES_MAX + 64]; /* the scan looks a little ahead */
     uint8_t topic[FB_TOPIC_BYTES_MAX];
 } fb_envelope_scratch;
 

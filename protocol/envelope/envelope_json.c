@@ -3,7 +3,7 @@
 #include "protocol/base/hex.h"
 #include "protocol/base/uuid.h"
 #include "protocol/envelope/fields.h"
-#include "protocol/envelope/json.h"
+#include "protocol/envelope/json_scan.h"
 
 /* Strings of fixed form are at most as long as a signature. */
 #define SHORT_MAX 128u
@@ -27,9 +27,15 @@ static const fb_json_watch members[FB_ENVELOPE_FIELDS] = {
     NAME("signature"),
 };
 
+_Static_assert(sizeof((fb_envelope_scratch *)0)->payload >=
+                       FB_PAYLOAD_BYTES_MAX + FB_JSON_ROOM_MORE &&
+                   FB_JSON_ROOM_MORE >= FB_JSON_BEHIND,
+               "an unescaped payload has the room that the scan wants");
+
 typedef struct json_decoding {
     fb_decoding d;
     fb_json_watch watch[FB_ENVELOPE_FIELDS];
+    fb_json_wanted payload;
     fb_envelope_scratch *scratch;
 } json_decoding;
 
@@ -143,17 +149,20 @@ static void read_type(json_decoding *j)
     fb_field_type(&j->d, text);
 }
 
-static void read_payload(json_decoding *j)
+/* The scan itself has unescaped it. */
+static void read_payload(json_decoding *j, fb_span text)
 {
-    fb_span payload;
+    const fb_json_wanted *payload = &j->payload;
     if (!has_string(j, FB_ENVELOPE_PAYLOAD)) return;
-    if (!fb_json_unquote(member(j, FB_ENVELOPE_PAYLOAD), j->scratch->payload,
-                         sizeof j->scratch->payload, &payload)) {
+    if (!payload->fits) {
         fb_decoding_refuse(&j->d, FB_ERR_BAD_PAYLOAD, FB_ENVELOPE_PAYLOAD,
                            "longer than 49,152 bytes");
         return;
     }
-    fb_field_payload(&j->d, payload);
+    const uint8_t *end = payload->member->escaped ? j->scratch->payload + sizeof j->scratch->payload
+                                                  : text.p + text.len;
+    const uint8_t *last = payload->text.p + payload->text.len;
+    fb_field_payload(&j->d, payload->text, (size_t)(end - last));
 }
 
 static void read_timestamp(json_decoding *j)
@@ -177,7 +186,7 @@ static fb_status decode(fb_span text, bool draft, fb_envelope_scratch *scratch, 
     /* MP-3-3, MP-4-1, MP-4-3 */
     static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, true, true};
     json_decoding j;
-    j.d = (fb_decoding){out, {FB_OK, FB_ENVELOPE_NONE, "", 0}};
+    j.d = (fb_decoding){out, 0, {FB_OK, FB_ENVELOPE_NONE, "", 0}};
     j.scratch = scratch;
     *out = (fb_envelope){0};
     /* MP-3-8 */
@@ -186,8 +195,12 @@ static fb_status decode(fb_span text, bool draft, fb_envelope_scratch *scratch, 
         return fb_decoding_end(&j.d, fault);
     }
     memcpy(j.watch, members, sizeof j.watch);
+    j.payload = (fb_json_wanted){.member = &j.watch[FB_ENVELOPE_PAYLOAD - 1],
+                                 .room = scratch->payload,
+                                 .cap = FB_PAYLOAD_BYTES_MAX};
     size_t at;
-    fb_json_fault form = fb_json_scan(text, &rules, j.watch, FB_ENVELOPE_FIELDS, &at);
+    const fb_json_hint hint = {0, 0, &j.payload};
+    fb_json_fault form = fb_json_scan_hinted(text, &hint, &rules, j.watch, FB_ENVELOPE_FIELDS, &at);
     if (form != FB_JSON_NONE) {
         fb_decoding_refuse(&j.d, FB_ERR_MALFORMED, FB_ENVELOPE_NONE, fb_json_fault_text(form));
         j.d.fault.offset = at;
@@ -204,7 +217,7 @@ static fb_status decode(fb_span text, bool draft, fb_envelope_scratch *scratch, 
     read_mode(&j);
     read_target(&j);
     read_type(&j);
-    read_payload(&j);
+    read_payload(&j, text);
     read_timestamp(&j);
     read_uuid(&j, FB_ENVELOPE_CORRELATION);
     return fb_decoding_end(&j.d, fault);

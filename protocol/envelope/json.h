@@ -5,8 +5,8 @@
  * UTF-8, a byte-order mark at the start, lone surrogates, U+0000 even when escaped, and two members
  * of one object whose names are equal after unescaping. Numbers are checked by grammar alone.
  *
- * Nothing is copied: values are given as spans of the text. A call needs about 35 KiB of stack and
- * takes time proportional to the text (times a logarithm if names were made to collide). */
+ * Nothing is copied: values are given as spans of the text. A call needs about 36 KiB of stack and
+ * takes time proportional to the text (times a logarithm if names were made to collide twice). */
 #ifndef FB_ENVELOPE_JSON_H
 #define FB_ENVELOPE_JSON_H
 
@@ -63,9 +63,33 @@ typedef struct fb_json_watch {
     bool escaped;  /* the value is a string with escapes in it */
 } fb_json_watch;
 
+/* A watched member whose string is wanted without its escapes, which is done on the way. */
+typedef struct fb_json_wanted {
+    const fb_json_watch *member;
+    uint8_t *room; /* for cap + FB_JSON_ROOM_MORE bytes */
+    size_t cap;
+    fb_span text; /* in the text or in the room; meaningful when the value is a string that fits */
+    bool fits;    /* no longer than cap */
+} fb_json_wanted;
+
+/* Bytes behind its end that an unescaped string may overwrite. */
+#define FB_JSON_ROOM_MORE 64u
+
 /* Checks one JSON text. *at (may be NULL) is the offset of the fault, or the length of the text. */
 fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_watch *watch,
                            size_t watched, size_t *at);
+
+/* What a caller knows of a text before it is scanned; it changes the time alone. */
+typedef struct fb_json_hint {
+    size_t behind; /* bytes that may be read behind the text, whatever they are */
+    size_t known;  /* not 0: the text is an object that begins with watch[0], spelled plainly; its
+                      value, which has no fault, is set in the list and ends before this offset */
+    fb_json_wanted *wanted; /* may be NULL */
+} fb_json_hint;
+
+fb_json_fault fb_json_scan_hinted(fb_span text, const fb_json_hint *hint,
+                                  const fb_json_rules *rules, fb_json_watch *watch, size_t watched,
+                                  size_t *at);
 
 /* One JSON text of any type, as a field's value: FB_ERR_VALUE_MALFORMED, or FB_ERR_LIMIT when it is
  * deeper than FB_JSON_DEPTH_MAX or has too many members. */

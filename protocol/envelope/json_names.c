@@ -7,13 +7,13 @@
 /* Objects up to this size are compared pair by pair. */
 #define FEW_NAMES 8u
 
-/* Names are hashed in blocks of this many unescaped bytes, each block seeded by those before, so
- * that the result does not depend on the spelling. */
+/* Longer names are hashed in blocks of this many unescaped bytes, each block seeded by those
+ * before, so that the result does not depend on the spelling. */
 #define BLOCK_BYTES 64u
+#define SHORT_BYTES 16u
 
-static uint64_t hash_plain(fb_span name)
+static uint64_t hash_plain(fb_span name, uint64_t h)
 {
-    uint64_t h = 0;
     while (name.len > BLOCK_BYTES) {
         h = fb_xxh64(name.p, BLOCK_BYTES, h);
         name = fb_span_of(name.p + BLOCK_BYTES, name.len - BLOCK_BYTES);
@@ -21,12 +21,21 @@ static uint64_t hash_plain(fb_span name)
     return fb_xxh64(name.p, name.len, h);
 }
 
-static uint64_t hash_escaped(const uint8_t *p)
+/* The first block of a spelling that ends at its quote, unescaped; *bytes is behind it. */
+static size_t first_block(fb_json_bytes *bytes, uint8_t block[BLOCK_BYTES])
 {
-    uint64_t h = 0;
-    uint8_t block[BLOCK_BYTES];
     size_t len = 0;
-    fb_json_bytes bytes = fb_json_bytes_at(p);
+    while (len < BLOCK_BYTES) {
+        int c = fb_json_bytes_next(bytes);
+        if (c < 0) break;
+        block[len++] = (uint8_t)c;
+    }
+    return len;
+}
+
+static uint64_t hash_escaped(fb_json_bytes bytes, uint8_t block[BLOCK_BYTES], size_t len,
+                             uint64_t h)
+{
     for (int c = fb_json_bytes_next(&bytes); c >= 0; c = fb_json_bytes_next(&bytes)) {
         if (len == BLOCK_BYTES) {
             h = fb_xxh64(block, len, h);
@@ -37,13 +46,25 @@ static uint64_t hash_escaped(const uint8_t *p)
     return fb_xxh64(block, len, h);
 }
 
-bool fb_json_names_add(fb_json_names *names, const uint8_t *text, fb_span name, bool escaped)
+static uint32_t hash_short(const uint8_t *p, size_t len)
 {
-    if (names->count == FB_JSON_NAMES_MAX) return false;
-    uint64_t h = escaped ? hash_escaped(name.p) : hash_plain(name);
-    names->text = text;
-    names->stack[names->count++] = (fb_json_name){(uint32_t)h, (uint32_t)(name.p - text)};
-    return true;
+    uint8_t padded[SHORT_BYTES] = {0};
+    for (size_t i = 0; i < len; i++) padded[i] = p[i];
+    return fb_json_name_hash(fb_word_load(padded), fb_word_load(padded + 8));
+}
+
+uint32_t fb_json_name_hash_plain(fb_span name)
+{
+    return name.len < SHORT_BYTES ? hash_short(name.p, name.len) : (uint32_t)hash_plain(name, 0);
+}
+
+uint32_t fb_json_name_hash_escaped(fb_span spelled)
+{
+    uint8_t block[BLOCK_BYTES];
+    fb_json_bytes bytes = fb_json_bytes_at(spelled.p);
+    size_t len = first_block(&bytes, block);
+    return len < SHORT_BYTES ? hash_short(block, len)
+                             : (uint32_t)hash_escaped(bytes, block, len, 0);
 }
 
 /* Order by unescaped bytes. */
@@ -64,7 +85,7 @@ static int compare_names(const uint8_t *a, const uint8_t *b)
 static int compare(const fb_json_names *names, fb_json_name a, fb_json_name b)
 {
     if (a.hash != b.hash) return a.hash < b.hash ? -1 : 1;
-    return compare_names(names->text + a.at, names->text + b.at);
+    return compare_names(names->text.p + a.at, names->text.p + b.at);
 }
 
 static uint32_t later(fb_json_name a, fb_json_name b)
@@ -72,21 +93,24 @@ static uint32_t later(fb_json_name a, fb_json_name b)
     return a.at > b.at ? a.at : b.at;
 }
 
-static uint32_t close_few(const fb_json_names *names, const fb_json_name *list, uint32_t count)
+/* False: two names have one hash and are different, which happens by chance once in years. */
+static bool close_few(const fb_json_names *names, const fb_json_name *list, uint32_t count,
+                      uint32_t *twice)
 {
+    *twice = FB_NONE;
     for (uint32_t i = 1; i < count; i++) {
         for (uint32_t j = 0; j < i; j++) {
-            if (list[i].hash == list[j].hash && compare(names, list[i], list[j]) == 0) {
-                return list[i].at;
-            }
+            if (list[i].hash != list[j].hash) continue;
+            if (compare(names, list[i], list[j]) != 0) return false;
+            *twice = list[i].at;
+            return true;
         }
     }
-    return FB_NONE;
+    return true;
 }
 
 /* Open addressing over the hashes. False when the names were made to collide: the search for a free
- * place may cost 16 steps a name on average, and a comparison of different names counts as many as
- * there are names. */
+ * place may cost 4 steps a name on average, and two different names of one hash are too many. */
 static bool close_indexed(fb_json_names *names, const fb_json_name *list, uint32_t count,
                           uint32_t *twice)
 {
@@ -99,13 +123,11 @@ static bool close_indexed(fb_json_names *names, const fb_json_name *list, uint32
         for (; names->index[slot] != 0; slot = (slot + 1) & (size - 1)) {
             fb_json_name other = list[names->index[slot] - 1];
             if (other.hash == list[i].hash) {
-                if (compare(names, other, list[i]) == 0) {
-                    *twice = list[i].at;
-                    return true;
-                }
-                steps += count;
+                if (compare(names, other, list[i]) != 0) return false;
+                *twice = list[i].at;
+                return true;
             }
-            if (++steps > 16 * count) return false;
+            if (++steps > 4 * count) return false;
         }
         names->index[slot] = (uint16_t)(i + 1);
     }
@@ -143,14 +165,30 @@ static uint32_t close_sorted(const fb_json_names *names, fb_json_name *list, uin
     return FB_NONE;
 }
 
-uint32_t fb_json_names_close(fb_json_names *names, uint32_t first)
+/* Hashes that nobody can have chosen the names for, as they depend on all of the text. */
+static void hash_again(fb_json_names *names, fb_json_name *list, uint32_t count)
 {
-    fb_json_name *list = names->stack + first;
-    uint32_t count = names->count - first;
-    names->count = first;
-    if (count <= FEW_NAMES) return close_few(names, list, count);
+    if (!names->has_key) names->key = fb_xxh64(names->text.p, names->text.len, 1);
+    names->has_key = true;
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t block[BLOCK_BYTES];
+        fb_json_bytes bytes = fb_json_bytes_at(names->text.p + list[i].at);
+        size_t len = first_block(&bytes, block);
+        list[i].hash = (uint32_t)hash_escaped(bytes, block, len, names->key);
+    }
+}
+
+uint32_t fb_json_names_compare(fb_json_names *names, const fb_json_object *object)
+{
+    fb_json_name *list = names->stack + object->first;
+    uint32_t count = names->count - object->first;
     uint32_t twice;
-    if (count <= FB_JSON_NAMES_INDEXED && close_indexed(names, list, count, &twice)) return twice;
+    if (count <= FEW_NAMES && close_few(names, list, count, &twice)) return twice;
+    if (count <= FB_JSON_NAMES_INDEXED) {
+        if (close_indexed(names, list, count, &twice)) return twice;
+        hash_again(names, list, count);
+        if (close_indexed(names, list, count, &twice)) return twice;
+    }
     return close_sorted(names, list, count);
 }
 

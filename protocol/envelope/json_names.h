@@ -2,10 +2,13 @@
 /* Internal to the JSON scanner: the names of the objects that are open, to find two equal ones.
  *
  * Open objects nest, so one stack holds all their names: those of the innermost object are on top
- * and go when it closes, which is when they are compared. */
+ * and go when it closes, which is when they are compared. Each object has a filter of 256 bits, one
+ * set by the hash of each name; only one that meets a set bit has its names compared at all. */
 #ifndef FB_ENVELOPE_JSON_NAMES_H
 #define FB_ENVELOPE_JSON_NAMES_H
 
+#include "protocol/base/block.h"
+#include "protocol/base/limits.h"
 #include "protocol/envelope/json.h"
 
 #define FB_JSON_NAMES_INDEXED 256u /* a larger object is sorted instead */
@@ -15,19 +18,89 @@ typedef struct fb_json_name {
     uint32_t at;   /* offset of its first byte after the quote */
 } fb_json_name;
 
+/* The names of one open object. */
+typedef struct fb_json_object {
+    uint32_t first;     /* on the stack */
+    uint32_t most;      /* names on the stack when it has as many as it may have */
+    bool maybe;         /* two of them may be equal */
+    uint64_t filter[4]; /* begun by the second name */
+} fb_json_object;
+
 typedef struct fb_json_names {
     uint32_t count;
-    const uint8_t *text;
+    fb_span text;
+    bool has_key;
+    uint64_t key; /* of the whole text, for names that were made to collide */
     fb_json_name stack[FB_JSON_NAMES_MAX];
     uint16_t index[2 * FB_JSON_NAMES_INDEXED];
 } fb_json_names;
 
-/* `name` is the spelling between the quotes, in text. False: the stack is full. */
-bool fb_json_names_add(fb_json_names *names, const uint8_t *text, fb_span name, bool escaped);
+static inline void fb_json_names_open(const fb_json_names *names, fb_json_object *object,
+                                      uint32_t members_max)
+{
+    object->first = names->count;
+    object->most = names->count + members_max;
+    object->maybe = false;
+}
 
-/* The object whose names start at `first` closes. The offset of a name that was there before, or
- * FB_NONE. */
-uint32_t fb_json_names_close(fb_json_names *names, uint32_t first);
+/* The hash of an unescaped name of at most 16 bytes, filled up with zeros. */
+static inline uint32_t fb_json_name_hash(uint64_t head, uint64_t rest)
+{
+    uint64_t h = (head ^ rest * UINT64_C(0x9fb21c651e98df25)) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)((h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93) >> 32);
+}
+
+/* The same of a name of any length, and of one as it is spelled, up to its quote. */
+uint32_t fb_json_name_hash_plain(fb_span name);
+uint32_t fb_json_name_hash_escaped(fb_span spelled);
+
+/* Of a plain name of `len` bytes, less than 16, at p, of which 16 bytes may be read. */
+static inline uint32_t fb_json_name_hash_short(const uint8_t *p, unsigned len)
+{
+    uint64_t words[2];
+    fb_block_words(p, len, words);
+    return fb_json_name_hash(words[0], words[1]);
+}
+
+static inline uint64_t *fb_json_filter_word(fb_json_object *object, uint32_t hash)
+{
+    return &object->filter[hash >> 30];
+}
+
+static inline uint64_t fb_json_filter_bit(uint32_t hash)
+{
+    return UINT64_C(1) << (hash >> 24 & 63);
+}
+
+/* `at` is where the name begins in the text, after its quote. False: the stack is full. */
+static inline bool fb_json_names_add(fb_json_names *names, fb_json_object *object, uint32_t hash,
+                                     size_t at)
+{
+    if (names->count == FB_JSON_NAMES_MAX) return false;
+    uint32_t before = names->count++;
+    names->stack[before] = (fb_json_name){hash, (uint32_t)at};
+    if (before == object->first) return true;
+    if (before == object->first + 1) {
+        memset(object->filter, 0, sizeof object->filter);
+        *fb_json_filter_word(object, names->stack[object->first].hash) |=
+            fb_json_filter_bit(names->stack[object->first].hash);
+    }
+    uint64_t *word = fb_json_filter_word(object, hash), bit = fb_json_filter_bit(hash);
+    object->maybe |= (*word & bit) != 0;
+    *word |= bit;
+    return true;
+}
+
+/* The offset of a name of this object that was there before, or FB_NONE. */
+uint32_t fb_json_names_compare(fb_json_names *names, const fb_json_object *object);
+
+/* The object closes: the same, and its names are forgotten. */
+static inline uint32_t fb_json_names_close(fb_json_names *names, const fb_json_object *object)
+{
+    uint32_t twice = object->maybe ? fb_json_names_compare(names, object) : FB_NONE;
+    names->count = object->first;
+    return twice;
+}
 
 /* A spelling with escapes against plain ASCII. */
 bool fb_json_name_is(fb_span spelled, fb_span plain);

@@ -70,30 +70,40 @@ static void read_batch(const fb_json_watch *watch, fb_payload_facts *facts)
 }
 
 #define PLAIN_HEAD "{\"object_id\":\""
-#define PLAIN_TAIL "\"}"
+/* The head, an identifier and the quote behind it. */
+#define PLAIN_MEMBER (sizeof PLAIN_HEAD - 1 + FB_UUID_TEXT_LEN + 1)
 
-/* What fb_payload_object writes without a batch, byte for byte: it needs no parser, and is right
- * for every type. Anything else is not judged here. */
-static bool is_plain_object(fb_span payload, fb_id *object)
+/* Most payloads begin so, byte for byte: the member needs no scan. */
+static bool begins_with_object(fb_span payload, fb_id *object)
 {
-    const size_t head = sizeof PLAIN_HEAD - 1, tail = sizeof PLAIN_TAIL - 1;
-    if (payload.len != head + FB_UUID_TEXT_LEN + tail) return false;
-    const uint8_t *uuid = payload.p + head;
-    return memcmp(payload.p, PLAIN_HEAD, head) == 0 &&
-           memcmp(uuid + FB_UUID_TEXT_LEN, PLAIN_TAIL, tail) == 0 &&
-           fb_uuid_parse_v7(fb_span_of(uuid, FB_UUID_TEXT_LEN), object);
+    const size_t head = sizeof PLAIN_HEAD - 1;
+    return payload.len > PLAIN_MEMBER && memcmp(payload.p, PLAIN_HEAD, head) == 0 &&
+           payload.p[PLAIN_MEMBER - 1] == '"' &&
+           fb_uuid_parse_v7(fb_span_of(payload.p + head, FB_UUID_TEXT_LEN), object);
+}
+
+/* MP-4-17 */
+static bool read_object(const fb_json_watch *member, fb_id *object)
+{
+    uint8_t room[FB_UUID_TEXT_LEN];
+    fb_span text;
+    return string_of(member, room, sizeof room, &text) && fb_uuid_parse_v7(text, object);
 }
 
 fb_status fb_payload_check(fb_span payload, fb_message_type type, fb_payload_facts *facts,
                            const char **detail)
+{
+    return fb_payload_check_within(payload, 0, type, facts, detail);
+}
+
+fb_status fb_payload_check_within(fb_span payload, size_t behind, fb_message_type type,
+                                  fb_payload_facts *facts, const char **detail)
 {
     /* MP-4-12, MP-4-13, MP-4-14, MP-4-15, MP-4-16 */
     static const fb_json_rules rules = {FB_PAYLOAD_DEPTH_MAX, FB_PAYLOAD_MEMBERS_MAX, true, false};
     *facts = (fb_payload_facts){0};
     /* MP-4-11 */
     if (payload.len > FB_PAYLOAD_BYTES_MAX) return refuse(detail, "longer than 49,152 bytes");
-    facts->has_object = is_plain_object(payload, &facts->object);
-    if (facts->has_object) return FB_OK;
 
     fb_json_watch watch[WATCHED] = {
         [OBJECT] = {.name = {(const uint8_t *)"object_id", 9}},
@@ -101,21 +111,29 @@ fb_status fb_payload_check(fb_span payload, fb_message_type type, fb_payload_fac
         [INCARNATION] = {.name = {(const uint8_t *)"incarnation", 11}},
         [BATCH] = {.name = {(const uint8_t *)"batch", 5}},
     };
-    /* MP-4-4 */
-    fb_json_fault fault = fb_json_scan(payload, &rules, watch, WATCHED, NULL);
-    if (fault != FB_JSON_NONE) return refuse(detail, fb_json_fault_text(fault));
+    fb_id object;
+    bool has_object = begins_with_object(payload, &object);
+    bool known = has_object;
+    if (known) {
+        watch[OBJECT].value = fb_span_of(payload.p + sizeof PLAIN_HEAD - 2, FB_UUID_TEXT_LEN + 2);
+    }
+    /* What fb_payload_object writes without a batch is all known, and right for every type. */
+    if (!known || payload.len != PLAIN_MEMBER + 1 || payload.p[PLAIN_MEMBER] != '}') {
+        /* MP-4-4 */
+        fb_json_hint hint = {behind, known ? PLAIN_MEMBER : 0, NULL};
+        fb_json_fault fault = fb_json_scan_hinted(payload, &hint, &rules, watch, WATCHED, NULL);
+        if (fault != FB_JSON_NONE) return refuse(detail, fb_json_fault_text(fault));
+    }
 
     /* FM-5.3-2, MP-4-17 */
-    bool has_object = watch[OBJECT].value.len != 0;
-    if (has_object) {
-        uint8_t room[FB_UUID_TEXT_LEN];
-        fb_span text;
-        if (!string_of(&watch[OBJECT], room, sizeof room, &text) ||
-            !fb_uuid_parse_v7(text, &facts->object)) {
+    if (!known && watch[OBJECT].value.len != 0) {
+        has_object = read_object(&watch[OBJECT], &object);
+        if (!has_object) {
             return refuse(detail, "object_id is not a UUID of version 7 in lowercase");
         }
-        facts->has_object = true;
     }
+    facts->has_object = has_object;
+    if (has_object) facts->object = object;
     if (watch[BATCH].value.len != 0) read_batch(watch, facts);
 
     switch (type) {

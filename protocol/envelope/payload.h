@@ -41,6 +41,10 @@ typedef struct fb_payload_facts {
 fb_status fb_payload_check(fb_span payload, fb_message_type type, fb_payload_facts *facts,
                            const char **detail);
 
+/* The same, sooner, where `behind` bytes may be read behind the payload, whatever they are. */
+fb_status fb_payload_check_within(fb_span payload, size_t behind, fb_message_type type,
+                                  fb_payload_facts *facts, const char **detail);
+
 /* Bytes that the builders below write at most. */
 #define FB_PAYLOAD_BUILT_MAX 128u
 

@@ -12,9 +12,8 @@
 #include <stdlib.h>
 
 #include "protocol/base/draw.h"
-#include "protocol/base/hash.h"
 #include "protocol/base/limits.h"
-#include "protocol/envelope/json.h"
+#include "protocol/envelope/json_names.h"
 
 static const fb_seed seed = {11, 22};
 static char text[400000];
@@ -182,7 +181,7 @@ static void crowded_names(void **state)
         for (unsigned i = 0; count < 250; i++) {
             char name[16];
             size_t length = (size_t)snprintf(name, sizeof name, "%x", i);
-            if ((fb_xxh64(name, length, 0) & 0x1ff) != 7) continue;
+            if ((fb_json_name_hash_plain(fb_span_of(name, length)) & 0x1ff) != 7) continue;
             if (count == 0) memcpy(first, name, sizeof first);
             n += (size_t)sprintf(text + n, "%c\"%s\":1", count == 0 ? '{' : ',', name);
             count++;

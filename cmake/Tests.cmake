@@ -103,6 +103,10 @@ foreach(source ${FB_BENCHES})
   fb_program(${name} ${FB_ALL_PARTS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()
+if(TARGET bench_envelope)
+  target_sources(bench_envelope PRIVATE ${CMAKE_SOURCE_DIR}/tests/bench/envelope_shapes.c)
+  target_link_libraries(bench_envelope PRIVATE fb_fuzz_proto PkgConfig::JANSSON PkgConfig::SODIUM)
+endif()
 
 # The conformance adapter once more, in front of the core that has the planted bugs.
 file(GLOB FB_ADAPTER_PARTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/*conformance*.c

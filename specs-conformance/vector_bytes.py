@@ -19,6 +19,10 @@ def expand(parts):
     return made
 
 
+# Among other bytes, what a person may want to read.
+_TEXT = re.compile(rb"[ -~]{12,}")
+
+
 def _part(data):
     try:
         text = data.decode()
@@ -28,15 +32,31 @@ def _part(data):
     return text if all(c >= " " and c != "\x7f" or c in "\n\t" for c in text) else {"hex": data.hex()}
 
 
+def _parts(data):
+    """A stretch without runs."""
+    whole = _part(data)
+    if isinstance(whole, str):
+        return [whole]
+    parts, at = [], 0
+    for text in _TEXT.finditer(data):
+        if text.start() > at:
+            parts.append(_part(data[at:text.start()]))
+        parts.append(text.group().decode())
+        at = text.end()
+    if at < len(data):
+        parts.append(_part(data[at:]))
+    return parts
+
+
 def compact(data):
     """The parts of these bytes, the same for the same bytes."""
     parts, at = [], 0
     for run in _RUN.finditer(data):
         unit, times = run.group(1), len(run.group()) // len(run.group(1))
         if run.start() > at:
-            parts.append(_part(data[at:run.start()]))
+            parts += _parts(data[at:run.start()])
         parts.append({"repeat": _part(unit), "times": times})
         at = run.end()
     if at < len(data):
-        parts.append(_part(data[at:]))
+        parts += _parts(data[at:])
     return parts

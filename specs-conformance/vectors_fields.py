@@ -119,6 +119,11 @@ def topics():
             ("cyrillic-a", TOPIC + "d\u0430tabase", "bad_target")):
         e = message(target=topic.encode())
         yield from both(f"field/target/topic/{name}", e, reason, "target" if reason else None)
+    for name, topic, reason in (("128-escapes", long, "not_subscribed"),
+                                ("129-escapes", long + "a", "bad_target")):
+        escaped = '"' + "".join(f"\\u{ord(c):04x}" for c in topic) + '"'
+        yield Case(f"field/target/topic/{name}/json", "json",
+                   json_text(message(target=topic.encode()), {"target": escaped}), reason, "target")
     yield raw("topic/not-utf-8", "target", TOPIC.encode() + b"\xff", "bad_target", message())
     yield raw("topic/nul-behind", "target", TOPIC.encode() + b"database\0", "bad_target", message())
     yield text("topic/empty", "target", '""', "bad_target", message())
@@ -211,6 +216,10 @@ def payload(name, value, good, message_type=CHANGED):
 def payload_form():
     good, bad = True, False
     yield text("empty", "payload", '""', "bad_payload", message())
+    for name, mark in (("escaped", "\\ufeff"), ("escaped-upper-case", "\\uFEFF")):
+        bom = model.quote(PAYLOAD).replace('"', '"' + mark, 1)
+        yield text(f"mark-{name}", "payload", bom, "bad_payload",
+                   message(payload=("\ufeff" + PAYLOAD).encode()))
     yield from payload("form/least", PAYLOAD, good)
     for name, space in (("blank", " "), ("tab", "\t"), ("line-feed", "\n"),
                         ("carriage-return", "\r")):
@@ -267,7 +276,7 @@ def payload_characters():
 def payload_numbers():
     for name, token in (("zero", "0"), ("minus-zero", "-0"), ("fraction", "0.5"), ("exponent", "1e5"),
                         ("exponent-plus", "1E+05"), ("exponent-minus", "1e-5"), ("huge", "1e999"),
-                        ("tiny", "-1e-999"), ("1000-digits", "1" * 1000), ("all", "-12.034e-056"),
+                        ("tiny", "-1e-999"), ("1000-digits", "1" * 1000), ("49000-digits", "9" * 49000), ("all", "-12.034e-056"),
                         ("exponent-of-zeros", "0e000")):
         yield from payload(f"number/{name}", member(f'"x":{token}'), True)
     for name, token in (("plus", "+1"), ("leading-zero", "01"), ("minus-leading-zero", "-01"),
@@ -316,6 +325,13 @@ def payload_members():
     yield from payload("members/256-at-eight-depths", member(
         f'"x":{"".join("{" + many(255) + f",{chr(34)}d{chr(34)}:" for _ in range(8))}'
         f'0{"}" * 8}'), True)
+    # As many names as may be open at once, and one of the first twice.
+    levels = "".join("{" + many(255) + ',"d":' for _ in range(14)) + "{" + many(256) + "}" + "}" * 14
+    yield from payload("members/256-at-every-depth", member(f'{many(254)},"x":{levels}'), True)
+    yield from payload("members/257-at-the-deepest", member(
+        f'{many(254)},"x":{levels.replace(many(256), many(257))}'), False)
+    yield from payload("members/256-at-every-depth-and-one-twice", member(
+        f'{many(254)},"x":{levels.replace(many(256), many(255) + "," + many(1))}'), False)
     yield from payload("members/one-name-at-each-depth", member(
         '"a":' + '{"a":' * 14 + "0" + "}" * 14), True)
     yield from payload("members/one-name-in-neighbours", member('"x":[{"a":1},{"a":1}]'), True)

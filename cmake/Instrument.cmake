@@ -17,7 +17,8 @@ endif()
 # What a training run saw arranges the code of the core and of the simulator: `./dev build release`
 # trains once. Names of counters are relative to the build, so that one build reads another's. Code
 # that the training never reached is compiled as without a profile, and code that has changed since
-# is, too. The optimiser's guesses about overflows are of paths that it copied and nobody takes.
+# is, too: each time with a warning that has no name, and the optimiser warns of paths that it copied
+# and nobody takes. Warnings are the other builds' business, so a build with a profile gives none.
 set(FB_PROFILE_FLAGS "")
 if(FB_PROFILE_WRITE OR FB_PROFILE)
   if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
@@ -27,9 +28,8 @@ if(FB_PROFILE_WRITE OR FB_PROFILE)
     set(FB_PROFILE_FLAGS -fprofile-generate=${FB_PROFILE_WRITE})
     add_link_options(-fprofile-generate)
   else()
-    set(FB_PROFILE_FLAGS -fprofile-use=${FB_PROFILE} -fprofile-partial-training
-      -Wno-missing-profile -Wno-coverage-mismatch -Wno-stringop-overflow -Wno-array-bounds)
-    add_link_options(-Wno-stringop-overflow -Wno-array-bounds)
+    set(FB_PROFILE_FLAGS -fprofile-use=${FB_PROFILE} -fprofile-partial-training -w)
+    add_link_options(-w)
   endif()
   list(APPEND FB_PROFILE_FLAGS -fprofile-update=single -fprofile-prefix-path=${CMAKE_BINARY_DIR})
 endif()

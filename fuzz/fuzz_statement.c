@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t count = 0;
     while (count < FIELDS_MAX && fb_reader_left(&r) > 0) {
         fields[count].name = fb_read_span16(&r);
-        fields[count].unset = fb_read_u8(&r) == 1;
+        fields[count].act = fb_read_u8(&r) == 1 ? FB_ACT_UNSET : FB_ACT_SET;
         fields[count].value = fb_read_span16(&r);
         if (r.failed) break;
         count++;
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (again.count != count) abort();
     for (uint32_t i = 0; i < count; i++) {
         const fb_field_write *own = find(again.field, again.count, fields[i].name);
-        if (fields[i].unset || !fb_span_equal(own->value, fields[i].value)) abort();
+        if (fields[i].act != FB_ACT_SET || !fb_span_equal(own->value, fields[i].value)) abort();
     }
     static const fb_id space = {{1, 2, 3, 4, 5, 6, 0x70, 0, 0x80}};
     fb_id record = fb_statement_record(space, statement.kind, &statement.key);

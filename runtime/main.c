@@ -84,6 +84,8 @@ static const fb_command commands[] = {
 
     {"record put", "SPACE COLLECTION ID|new FIELD=JSON...", "write fields of a record",
      "if-match= if-absent replace",
+     "  FIELD+=N         add to a counter, or to the integer that is there\n"
+     "  FIELD:+=JSON     insert into a set; FIELD:-=JSON removes\n"
      "  --replace        remove the fields that are not named\n"
      "  --if-match ETAG  only if the record is still that one (exit code 5)\n"
      "  --if-absent      only if there is none (exit code 5)\n"

@@ -172,7 +172,7 @@ static void apply(const fb_sim_world *world, fb_sim_model *model, uint32_t node,
     for (uint32_t e = c->targets; e != 0; e = model->edges[e].next_of_replacer) {
         live_remove(model, node, model->edges[e].target, model->edges[e].field);
     }
-    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+    for (uint32_t f = 0; f < FB_SIM_COLUMNS; f++) {
         if (!fb_sim_model_is_live(model, node, index, f)) continue;
         if (ORACLE(CONCURRENT_LOSES, false, true)) model->nodes[node].live[c->record][f].count = 0;
         live_add(model, node, index, f);
@@ -183,7 +183,7 @@ static void undo(fb_sim_model *model, uint32_t node, uint32_t index)
 {
     fb_sim_model_change *c = &model->changes[index];
     if ((c->applied & bit(node)) == 0) return;
-    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+    for (uint32_t f = 0; f < FB_SIM_COLUMNS; f++) {
         fb_sim_live *live = &model->nodes[node].live[c->record][f];
         for (uint32_t i = live->count; i-- > 0;) {
             if (live->changes[i] == index) live->changes[i] = live->changes[--live->count];
@@ -237,6 +237,51 @@ static void wait_for_store(fb_sim_model *model, uint32_t node, uint32_t index, u
 
 /* Facts. */
 
+static bool same_life(const fb_sim_model_change *a, const fb_sim_model_change *b)
+{
+    return a->author == b->author && a->incarnation == b->incarnation;
+}
+
+static void columns_of(const fb_sim_client *client, uint16_t *touches, uint16_t *sets)
+{
+    uint16_t element = (uint16_t)(1u << (FB_SIM_COUNTER + 1 + client->items));
+    switch (client->operation) {
+    case FB_SIM_OP_ADD:
+        *touches = *sets = 1u << FB_SIM_COUNTER;
+        break;
+    case FB_SIM_OP_INSERT:
+    case FB_SIM_OP_REMOVE:
+        *touches = element;
+        *sets = client->operation == FB_SIM_OP_INSERT ? element : 0;
+        break;
+    case FB_SIM_OP_PUT:
+    case FB_SIM_OP_DELETE:
+        *touches = (1u << FB_SIM_COLUMNS) - 1;
+        *sets = client->operation == FB_SIM_OP_PUT
+                    ? (uint16_t)(client->fields & (uint32_t)~client->unset)
+                    : 0;
+        break;
+    default:
+        *touches = client->fields;
+        *sets = (uint16_t)(client->fields & (uint32_t)~client->unset);
+        break;
+    }
+}
+
+/* An addition goes on from what its life has there, if that is still there. */
+static void total_of(fb_sim_model *model, uint32_t node, uint32_t index, uint32_t amount)
+{
+    fb_sim_model_change *c = &model->changes[index];
+    const fb_sim_live *live = &model->nodes[node].live[c->record][FB_SIM_COUNTER];
+    c->total = amount;
+    for (uint32_t i = 0; i < live->count; i++) {
+        const fb_sim_model_change *own = &model->changes[live->changes[i]];
+        if (!same_life(own, c)) continue;
+        c->total += own->total;
+        c->unsure = own->unsure || fb_sim_model_is_covered(model, node, live->changes[i]);
+    }
+}
+
 void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t node,
                           const fb_effect *fact)
 {
@@ -251,8 +296,8 @@ void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t nod
     }
     uint32_t index = model->change_count++;
     fb_sim_model_change *c = &model->changes[index];
-    uint8_t all = (1u << FB_SIM_FIELDS) - 1;
-    bool whole = client->operation == FB_SIM_OP_DELETE || client->operation == FB_SIM_OP_PUT;
+    uint16_t touches, sets;
+    columns_of(client, &touches, &sets);
     *c = (fb_sim_model_change){
         .node = what.node,
         .incarnation = what.incarnation,
@@ -262,17 +307,16 @@ void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t nod
         .author = (uint8_t)node,
         .written_at = (uint32_t)world->steps,
         .record = (uint8_t)record,
-        .touches = whole ? all : client->fields,
-        .sets =
-            client->operation == FB_SIM_OP_DELETE ? 0 : (uint8_t)(client->fields & ~client->unset),
+        .touches = touches,
+        .sets = sets,
     };
     bucket_add(model, index);
     fb_sim_model_node *n = &model->nodes[node];
-    for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+    for (uint32_t f = 0; f < FB_SIM_COLUMNS; f++) {
         if ((c->touches >> f & 1) == 0) continue;
         const fb_sim_live *live = &n->live[record][f];
         if (live->count == 0 && (c->sets >> f & 1) == 0) {
-            c->touches &= (uint8_t) ~(1u << f); /* nothing to take away: it says nothing of it */
+            c->touches &= (uint16_t) ~(1u << f); /* nothing to take away: it says nothing of it */
             uint32_t own = n->last[record][f];
             if (own != 0 && model->changes[own - 1].incarnation == c->incarnation &&
                 model->changes[own - 1].hushed[f] == 0) {
@@ -281,8 +325,11 @@ void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t nod
             continue;
         }
         bool says = (c->sets >> f & 1) != 0;
+        bool adds = client->operation == FB_SIM_OP_ADD;
+        if (adds) total_of(model, node, index, client->items);
         for (uint32_t i = 0; i < live->count; i++) {
             uint32_t target = live->changes[i];
+            if (adds && !same_life(&model->changes[target], c)) continue;
             bool maybe = fb_sim_model_is_covered(model, node, target);
             replace(model, index, target, f, maybe);
             says = says || !maybe;
@@ -371,7 +418,7 @@ void fb_sim_model_restored(fb_sim_world *world, fb_sim_model *model, uint32_t no
         if (c->stored == 0) c->excused = true;
     }
     for (uint32_t i = 1; i < model->change_count; i++) {
-        for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+        for (uint32_t f = 0; f < FB_SIM_COLUMNS; f++) {
             if (fb_sim_model_is_live(model, node, i, f)) live_add(model, node, i, f);
         }
     }
@@ -390,7 +437,7 @@ void fb_sim_model_cloned(fb_sim_model *model, uint32_t node, uint32_t of)
         c->stored |= bit(node);
     }
     for (uint32_t i = 1; i < model->change_count; i++) {
-        for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+        for (uint32_t f = 0; f < FB_SIM_COLUMNS; f++) {
             if (fb_sim_model_is_live(model, node, i, f)) live_add(model, node, i, f);
         }
     }
@@ -410,9 +457,9 @@ void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
     /* Live ones first: is_live needs the edges and bits as they are. */
     for (uint32_t i = 1; i < model->change_count; i++) {
         fb_sim_model_change *c = &model->changes[i];
-        uint8_t live = 0;
-        for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
-            if (fb_sim_model_is_live(model, 0, i, f)) live |= (uint8_t)(1u << f);
+        uint16_t live = 0;
+        for (uint32_t f = 0; f < FB_SIM_COLUMNS; f++) {
+            if (fb_sim_model_is_live(model, 0, i, f)) live |= (uint16_t)(1u << f);
         }
         c->touches = live; /* what the compacted one still sets */
     }
@@ -434,7 +481,7 @@ void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
     for (uint32_t i = 1; i < kept; i++) {
         for (uint32_t n = 0; n < nodes; n++) {
             if ((model->changes[i].applied & bit(n)) != 0) newest_raise(model, n, i);
-            for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+            for (uint32_t f = 0; f < FB_SIM_COLUMNS; f++) {
                 if (fb_sim_model_is_live(model, n, i, f)) live_add(model, n, i, f);
             }
         }

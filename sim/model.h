@@ -5,7 +5,9 @@
  * record and replaces exactly what its writer held then; a value is live on a node while no change
  * that replaces it is applied there (DESIGN 3.1, merge). A value that is replaced stands for the
  * earlier ones of its life, whether it is applied or not. What a crash, a lost or an old disk takes
- * away is taken away here too. Clusters of more than FB_SIM_MODEL_NODES are not modelled. */
+ * away is taken away here too. An addition to a counter replaces those of its own life alone, and
+ * an element of a set is a field without a value. Clusters of more than FB_SIM_MODEL_NODES are not
+ * modelled. */
 #ifndef FB_SIM_MODEL_H
 #define FB_SIM_MODEL_H
 
@@ -43,15 +45,17 @@ typedef struct fb_sim_model_change {
     uint16_t backup;    /* nodes whose backup has it */
     uint8_t author;
     uint8_t record;
-    uint8_t touches; /* fields */
-    uint8_t sets;
-    bool acked;                      /* its caller was told that it is durable */
-    bool forked;                     /* its author's disk went back behind it */
-    bool excused;                    /* lost with the only disks that had it */
-    uint32_t written_at;             /* steps of the world */
-    uint32_t earlier[FB_SIM_FIELDS]; /* change of the same life that touched the field before */
-    uint32_t later[FB_SIM_FIELDS];   /* and after */
-    uint32_t hushed[FB_SIM_FIELDS];  /* one of them that took away nothing its author still held:
+    uint16_t touches; /* columns */
+    uint16_t sets;
+    uint32_t total;                   /* of an addition: what its life has added by it */
+    bool unsure;                      /* its writer may have begun anew: total is one of two */
+    bool acked;                       /* its caller was told that it is durable */
+    bool forked;                      /* its author's disk went back behind it */
+    bool excused;                     /* lost with the only disks that had it */
+    uint32_t written_at;              /* steps of the world */
+    uint32_t earlier[FB_SIM_COLUMNS]; /* change of the same life that touched the field before */
+    uint32_t later[FB_SIM_COLUMNS];   /* and after */
+    uint32_t hushed[FB_SIM_COLUMNS];  /* one of them that took away nothing its author still held:
                                         whether it speaks of the field is its author's to say */
     uint32_t applied_at[FB_SIM_MODEL_NODES];
     uint32_t stored_at[FB_SIM_MODEL_NODES];
@@ -63,12 +67,12 @@ typedef struct fb_sim_live {
 } fb_sim_live;
 
 typedef struct fb_sim_model_node {
-    fb_sim_live live[FB_SIM_RECORDS][FB_SIM_FIELDS];
+    fb_sim_live live[FB_SIM_RECORDS][FB_SIM_COLUMNS];
     uint32_t waiting[FB_SIM_MODEL_WAITING]; /* executed and not in the store, oldest first */
     uint64_t sets[FB_SIM_MODEL_WAITING];
     uint32_t first;
     uint32_t count;
-    uint32_t last[FB_SIM_RECORDS][FB_SIM_FIELDS]; /* its own last change of a field, + 1 */
+    uint32_t last[FB_SIM_RECORDS][FB_SIM_COLUMNS]; /* its own last change of a field, + 1 */
     /* The newest change of each author that is applied here. */
     uint32_t newest[FB_SIM_RECORDS][FB_SIM_MODEL_NODES];
 } fb_sim_model_node;

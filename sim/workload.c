@@ -23,8 +23,8 @@
 
 const char fb_sim_collection[] = "notes";
 
-const char *const fb_sim_operation_names[FB_SIM_OPS] = {"put", "change", "delete",
-                                                        "get", "list",   "stranger"};
+const char *const fb_sim_operation_names[FB_SIM_OPS] = {
+    "put", "change", "delete", "get", "list", "stranger", "add", "insert", "remove"};
 
 void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -164,6 +164,18 @@ static void write_collection(const fb_sim_world *world, fb_writer *w)
     fb_write_span16(w, fb_span_text(fb_sim_collection));
 }
 
+/* What is done to the one field of another kind: a counter "c", a set "s". */
+static void write_kind(fb_writer *w, const fb_sim_op *op)
+{
+    bool adds = op->operation == FB_SIM_OP_ADD;
+    char text[16];
+    int n = snprintf(text, sizeof text, adds ? "%u" : "\"e%u\"", (unsigned)op->items);
+    fb_write_u16(w, 1);
+    fb_write_span16(w, fb_span_text(adds ? "c" : "s"));
+    fb_write_u8(w, adds ? 3 : op->operation == FB_SIM_OP_INSERT ? 4 : 5);
+    fb_write_span32(w, fb_span_of(text, (size_t)n));
+}
+
 static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const fb_sim_client *c,
                                const fb_sim_op *op, fb_writer *w)
 {
@@ -189,9 +201,14 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
         break;
     }
     fb_write_id(w, record);
-    fb_write_u8(w, op->operation == FB_SIM_OP_CHANGE ? 2 : 1);
+    bool kind = op->operation >= FB_SIM_OP_ADD;
+    fb_write_u8(w, op->operation == FB_SIM_OP_CHANGE || kind ? 2 : 1);
     fb_write_u8(w, c->conditional ? 1 : 0);
     fb_write_id(w, etag);
+    if (kind) {
+        write_kind(w, op);
+        return FB_VERB_RECORD_PUT;
+    }
     uint32_t count = 0;
     for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) count += op->fields >> f & 1u;
     fb_write_u16(w, (uint16_t)count);
@@ -212,7 +229,7 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
 
 static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bits)
 {
-    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1};
+    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1};
     uint32_t total = 0;
     for (uint32_t i = 0; i < FB_SIM_OPS; i++) total += work->on[i] ? weights[i] : 0;
     uint32_t at = (uint32_t)(bits % total);
@@ -235,6 +252,7 @@ static fb_sim_op draw_op(const fb_sim_world *world, uint32_t node, uint32_t clie
     op.record = (uint8_t)((bits >> 17 & 0xffff) % of);
     op.fields = (uint8_t)((bits >> 33) & ((1u << FB_SIM_FIELDS) - 1));
     op.items = (uint8_t)(1 + (bits >> 40) % 8);
+    if (op.operation >= FB_SIM_OP_INSERT) op.items %= FB_SIM_ELEMENTS;
     op.number = (count + 1) * FB_SIM_CLIENTS + client;
     for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
         uint64_t dice = fb_draw(world->seed, FB_SIM_STREAM_VALUE, node,
@@ -354,6 +372,7 @@ void fb_sim_work_ask(fb_sim_world *world, uint32_t index, uint32_t client, const
     c->record = op->record;
     c->fields = op->operation == FB_SIM_OP_DELETE ? (1u << FB_SIM_FIELDS) - 1 : op->fields;
     c->unset = op->unset;
+    c->items = op->items;
     bool writes = op->operation <= FB_SIM_OP_DELETE;
     c->conditional = writes && c->has_etag && c->etag_record == op->record &&
                      fb_sim_weather_over(world, FB_SIM_FAULT_STALE_CLIENT, index) != NULL;

@@ -11,9 +11,13 @@
 
 typedef struct fb_sim_world fb_sim_world;
 
-#define FB_SIM_CLIENTS 2u /* of each node */
-#define FB_SIM_RECORDS 32u
-#define FB_SIM_FIELDS  4u
+#define FB_SIM_CLIENTS  2u /* of each node */
+#define FB_SIM_RECORDS  32u
+#define FB_SIM_FIELDS   4u
+#define FB_SIM_ELEMENTS 4u /* that a set may have */
+/* What the merge knows of a record: its plain fields, a counter, the elements of a set. */
+#define FB_SIM_COUNTER FB_SIM_FIELDS
+#define FB_SIM_COLUMNS (FB_SIM_FIELDS + 1 + FB_SIM_ELEMENTS)
 #define FB_SIM_PAD_MAX 60000u /* the longest value is so much longer than its name */
 #define FB_SIM_GHOSTS  16u    /* of each node: clients that left before their answer came */
 
@@ -24,6 +28,9 @@ typedef enum fb_sim_operation {
     FB_SIM_OP_GET,
     FB_SIM_OP_LIST,
     FB_SIM_OP_STRANGER, /* a put by an application that may not use the space */
+    FB_SIM_OP_ADD,      /* to the record's counter */
+    FB_SIM_OP_INSERT,   /* into its set */
+    FB_SIM_OP_REMOVE,
     FB_SIM_OPS
 } fb_sim_operation;
 
@@ -34,7 +41,7 @@ typedef struct fb_sim_op {
     uint8_t fields;              /* bit set */
     uint8_t unset;               /* of them, those that are taken away */
     uint8_t empty;               /* of them, those whose value is the empty text */
-    uint8_t items;               /* of a list */
+    uint8_t items;               /* of a list; how much is added; which element */
     uint32_t number;             /* names its values: no other operation of its node has it */
     uint16_t pad[FB_SIM_FIELDS]; /* bytes that make a value longer */
 } fb_sim_op;
@@ -46,8 +53,9 @@ typedef struct fb_sim_client {
     uint32_t count; /* operations so far */
     uint8_t operation;
     uint8_t record;
-    uint8_t fields;      /* bit set */
-    uint8_t unset;       /* of them, those that are taken away */
+    uint8_t fields; /* bit set */
+    uint8_t unset;  /* of them, those that are taken away */
+    uint8_t items;
     uint32_t asked_step; /* of the world */
     uint64_t gone_ns;    /* of a ghost: since when */
     bool conditional;    /* asked on condition of what it read */
@@ -72,6 +80,12 @@ typedef struct fb_sim_workload {
 } fb_sim_workload;
 
 extern const char *const fb_sim_operation_names[FB_SIM_OPS];
+
+/* Something of a record is to be other than before. */
+static inline bool fb_sim_op_writes(uint32_t operation)
+{
+    return operation <= FB_SIM_OP_DELETE || operation >= FB_SIM_OP_ADD;
+}
 
 void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena);
 /* Operations of this round are drawn, clients begin. */

@@ -110,7 +110,9 @@
     X(113, BATCH_LIVES, "batch_lives",                                                             \
       "the signer has begun more lives than are kept of one node", REFUSED)                        \
     X(114, BATCH_EARLY, "batch_early",                                                             \
-      "a batch replaces what has not come, in a record that is large already", STATE)
+      "a batch replaces what has not come, in a record that is large already", STATE)              \
+    X(115, FIELD_KIND, "field_kind", "the field is of another kind: a value, a counter, a set",    \
+      STATE)
 
 typedef enum fb_error {
 #define FB_ERROR_ROW(code, name, label, text, class) FB_ERR_##name = code,

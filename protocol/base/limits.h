@@ -61,6 +61,7 @@
 
 /* Records. */
 #define FB_FIELD_NAME_BYTES_MAX       200u
+#define FB_COLUMN_NAME_BYTES_MAX      218u
 #define FB_FIELD_VALUE_BYTES_MAX      49152u
 #define FB_RECORD_FIELDS_MAX          256u
 #define FB_COLLECTION_NAME_BYTES_MAX  200u
@@ -113,7 +114,7 @@ _Static_assert(FB_BATCH_BYTES_MAX + 1024 <= FB_FRAME_BYTES_MAX, "a batch fits a 
 _Static_assert(FB_BATCH_BYTES_MAX + 1024 <= FB_VALUE_BYTES_MAX, "a batch fits a value");
 _Static_assert(FB_FIELD_VALUE_BYTES_MAX + 4096 <= FB_BATCH_BYTES_MAX,
                "a change with one value of the largest size fits a batch");
-_Static_assert(FB_FIELD_NAME_BYTES_MAX + 64 <= FB_KEY_BYTES_MAX, "a field fits a key");
+_Static_assert(FB_COLUMN_NAME_BYTES_MAX + 64 <= FB_KEY_BYTES_MAX, "a column fits a key");
 _Static_assert(FB_REPLY_HELD_BYTES >= 160 + FB_ADDRESS_BYTES_MAX + FB_SPACE_NAME_BYTES_MAX,
                "an invite fits a reply that waits");
 _Static_assert(FB_SEND_WINDOW_BYTES >= FB_FRAME_BYTES_MAX, "the window holds one message");

@@ -74,12 +74,14 @@ typedef enum fb_verb {
 
     /* [app] space id, collection, record id (zeros: a new one), u8 mode (1 replace: fields not
      * named are removed; 2 change), u8 condition (0 none, 1 etag must match, 2 must be absent),
-     * etag (16, zeros without), u16 count, each: span16 field name, u8 (1 set, 2 unset), span32
-     * value (empty for unset) -> record id, u8 created, etag. FB_ERR_CONFLICT. Durable when
+     * etag (16, zeros without), u16 count, each: span16 field name, u8 (1 set, 2 unset, 3 add an
+     * integer, 4 insert an element, 5 remove one), span32 value (empty for unset) -> record id, u8
+     * created, etag. FB_ERR_CONFLICT, FB_ERR_FIELD_KIND, FB_ERR_VALUE_MALFORMED. Durable when
      * answered. */
     FB_VERB_RECORD_PUT = 40,
     /* [app] space id, collection, record id -> record: id, etag, u16 fields, each: span16 name, u16
-     * siblings, each: dot, i64 stamp, span32 value; the displayed one first. FB_ERR_NOT_FOUND. */
+     * siblings, each: dot, i64 stamp, span32 value; the displayed one first. A counter is its sum, a
+     * set an array, each with the newest dot and stamp of its parts. FB_ERR_NOT_FOUND. */
     FB_VERB_RECORD_GET = 41,
     /* [app] space id, collection, record id, u8 condition, etag -> nothing; FB_ERR_NOT_FOUND */
     FB_VERB_RECORD_DELETE = 42,

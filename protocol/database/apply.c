@@ -248,7 +248,9 @@ static fb_status judge_values(const judged *j)
         fb_change_field field;
         fb_change_walk walk = fb_change_walk_of(&j->changes[i]);
         while (fb_change_next(&walk, &field)) {
-            if (field.op == FB_FIELD_SET) FB_TRY(fb_json_value_check(field.value));
+            if (field.op != FB_FIELD_SET) continue;
+            FB_TRY(fb_json_value_check(field.value));
+            FB_TRY(fb_column_value_check(field.name, field.value));
         }
     }
     return FB_OK;

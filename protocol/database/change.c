@@ -42,9 +42,13 @@ static fb_status decode_fields(fb_reader *r, uint32_t count, uint32_t *set)
         fb_read_dots(r);
         if (r->failed || name.len == 0) return FB_ERR_BATCH_MALFORMED;
         if (i > 0 && fb_span_compare(before, name) >= 0) return FB_ERR_BATCH_MALFORMED;
-        if (name.len > FB_FIELD_NAME_BYTES_MAX) return FB_ERR_LIMIT;
+        if (name.len > FB_COLUMN_NAME_BYTES_MAX) return FB_ERR_LIMIT;
         if (op != FB_FIELD_SET && op != FB_FIELD_UNSET) return FB_ERR_BATCH_MALFORMED;
-        if (kind != FB_FIELD_REGISTER) unsupported = true;
+        if (kind < FB_FIELD_REGISTER || kind > FB_FIELD_ELEMENT) {
+            unsupported = true;
+        } else if (!fb_column_valid(name, kind)) {
+            return FB_ERR_BATCH_MALFORMED;
+        }
         if (op == FB_FIELD_SET) (*set)++;
         before = name;
     }
@@ -240,7 +244,7 @@ void fb_change_write_head(fb_writer *w, fb_id record, fb_change_op op, int64_t s
 void fb_change_write_field(fb_writer *w, fb_span name, fb_field_op op)
 {
     fb_write_span16(w, name);
-    fb_write_u8(w, FB_FIELD_REGISTER);
+    fb_write_u8(w, (uint8_t)fb_column_of(name).kind);
     fb_write_u8(w, (uint8_t)op);
 }
 

@@ -12,7 +12,7 @@
  *     u16  dots replaced, then the dots: of a write, those of the record's existence; of a delete,
  *          every dot of the record that the writer saw
  *     u16  fields (0 in a delete), each in the order of names, none twice:
- *          span16 name, u8 kind (1 register), u8 operation (1 set, 2 unset),
+ *          span16 name of the column (column.h), u8 its kind, u8 operation (1 set, 2 unset),
  *          u16 dots replaced and the dots
  *     values, one for each field that is set, in the same order:
  *     u8   form: 1 there (16 bytes of salt, span32 value); 2 gone (32 bytes: its salted hash)
@@ -26,6 +26,7 @@
 #include "protocol/base/error.h"
 #include "protocol/base/hash.h"
 #include "protocol/base/limits.h"
+#include "protocol/database/column.h"
 #include "protocol/database/dot.h"
 
 #define FB_SALT_BYTES 16u
@@ -49,8 +50,6 @@ typedef enum fb_field_op {
     FB_FIELD_SET = 1,
     FB_FIELD_UNSET = 2,
 } fb_field_op;
-
-#define FB_FIELD_REGISTER 1u
 
 /* A change read from borrowed bytes, or one to be written. */
 typedef struct fb_change {

@@ -16,11 +16,21 @@ typedef enum fb_area_kind {
 /* The derived id of an area (DESIGN 3.1): a UUIDv7 with the space id's time. */
 fb_id fb_area_id(fb_id space, fb_area_kind kind, fb_span first_name);
 
+/* What a local write does to a field (DESIGN 3.1, Merge). */
+typedef enum fb_field_act {
+    FB_ACT_SET, /* it has this value and no other */
+    FB_ACT_UNSET,
+    FB_ACT_ADD,    /* to a counter, or to an integer that the field has; the value is an integer */
+    FB_ACT_INSERT, /* into a set; two elements are one when their texts are the same */
+    FB_ACT_REMOVE, /* from a set */
+    FB_ACTS
+} fb_field_act;
+
 /* A field of a change to be written locally. */
 typedef struct fb_field_write {
     fb_span name;
-    bool unset;
-    fb_span value;
+    fb_field_act act;
+    fb_span value; /* a JSON text without white space; of UNSET nothing */
 } fb_field_write;
 
 /* Writes one change from inside the node (statements of the space plane), as a local write of the

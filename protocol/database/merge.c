@@ -29,6 +29,9 @@ static bool is_replaced(const merging *m, const act *a, const uint8_t *entry)
     if (fb_dots_cover(a->replaced, entry)) return true;
     if (MUTANT(DELETE_TAKES_UNSEEN, false, m->change->op == FB_CHANGE_DELETE)) return true;
     if (MUTANT(WRITE_TAKES_UNSEEN, false, a->adds)) return true;
+    if (MUTANT(REMOVE_TAKES_NEWER, false, !a->adds && m->change->op == FB_CHANGE_WRITE)) {
+        return true;
+    }
     /* DESIGN 3.1: within one incarnation a later change replaces its earlier ones, listed or not.
      */
     fb_dot dot = fb_dots_at((fb_dots){entry, 1}, 0);
@@ -155,7 +158,8 @@ static bool write_field(merging *m, const fb_record_field *old, const fb_change_
     }
     m->kept += count;
     if (count > UINT16_MAX) m->state.failed = true;
-    if (added && count > 1) m->conflict = true;
+    /* Shares of a counter and insertions of one element stand beside each other in peace. */
+    if (added && count > 1 && fb_column_of(name).kind == FB_FIELD_REGISTER) m->conflict = true;
     size_t pending_at = m->state.at;
     static const fb_dots nothing;
     bool listed = a->acts && field != NULL; /* a delete keeps its dots for the whole record */

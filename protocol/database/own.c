@@ -10,7 +10,8 @@ void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, fb_spa
     fb_change_field field;
     uint32_t count = 0;
     while (fb_change_next(&walk, &field)) {
-        fields[count++] = (fb_field_write){field.name, field.op == FB_FIELD_UNSET, field.value};
+        fields[count++] = (fb_field_write){
+            field.name, field.op == FB_FIELD_UNSET ? FB_ACT_UNSET : FB_ACT_SET, field.value};
     }
     *out = (fb_own_change){.author = author,
                            .record = change->record,

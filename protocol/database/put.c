@@ -4,7 +4,7 @@
  *
  * A request becomes items, checked once and kept with the operation:
  *     u8 operation (fb_change_op), u32 area, id record, u8 replace, u8 condition, 16 bytes etag,
- *     u16 fields in the order of names, each: span16 name, u8 unset, span32 value */
+ *     u16 fields in the order of names, each: span16 name, u8 fb_field_act, span32 value */
 #include "protocol/database/state.h"
 #include "protocol/database/write.h"
 #include "protocol/envelope/json.h"
@@ -59,8 +59,8 @@ static void item_write(fb_writer *w, const put_item *item)
     for (uint32_t i = 0; i < item->count; i++) {
         const fb_field_write *field = &item->fields[i];
         fb_write_span16(w, field->name);
-        fb_write_u8(w, field->unset ? 1 : 0);
-        if (field->unset) {
+        fb_write_u8(w, (uint8_t)field->act);
+        if (field->act == FB_ACT_UNSET) {
             fb_write_u32(w, 0);
             continue;
         }
@@ -88,7 +88,7 @@ static void item_read(fb_reader *r, put_item *item)
     item->count = fb_read_u16(r);
     for (uint32_t i = 0; i < item->count; i++) {
         item->fields[i].name = fb_read_span16(r);
-        item->fields[i].unset = fb_read_u8(r) != 0;
+        item->fields[i].act = (fb_field_act)fb_read_u8(r);
         item->fields[i].value = fb_read_span32(r);
     }
     FB_ASSERT(!r->failed);
@@ -98,7 +98,8 @@ static fb_status fields_check(put_item *item)
 {
     FB_TRY(fb_fields_sort(item->fields, item->count));
     for (uint32_t i = 0; i < item->count; i++) {
-        if (!item->fields[i].unset) FB_TRY(fb_json_value_check(item->fields[i].value));
+        const fb_field_write *field = &item->fields[i];
+        if (field->act != FB_ACT_UNSET) FB_TRY(fb_json_value_check(field->value));
     }
     return FB_OK;
 }
@@ -119,14 +120,14 @@ static void estimate(const fb_node *node, const put_item *item, size_t *bytes, s
     size_t names = 0, values = 0;
     for (uint32_t i = 0; i < item->count; i++) {
         const fb_field_write *field = &item->fields[i];
-        names += field->name.len;
+        names += field->name.len + FB_COLUMN_NAME_BYTES_MAX - FB_FIELD_NAME_BYTES_MAX;
         if (field->value.len > FB_VALUE_INLINE_MAX) {
             *bytes += fb_write_entry_bytes(FB_FIELD_KEY_BYTES_MAX, field->value.len);
             *entries += 1;
         } else {
-            *bytes += field->value.len + 3;
+            *bytes += fb_max_u64(field->value.len, FB_INTEGER_TEXT_MAX) + 3;
         }
-        values += field->value.len;
+        values += fb_max_u64(field->value.len, FB_INTEGER_TEXT_MAX);
     }
     const fb_area *area = fb_area_get(node, item->area);
     size_t fields = item->count + (size_t)1;
@@ -496,10 +497,9 @@ static fb_status read_fields(fb_reader *r, put_item *item)
         field->name = fb_read_span16(r);
         uint8_t op = fb_read_u8(r);
         field->value = fb_read_span32(r);
-        field->unset = op == 2;
-        if (r->failed || (op != 1 && op != 2) || (field->unset && field->value.len != 0)) {
-            return FB_ERR_REQUEST_MALFORMED;
-        }
+        if (r->failed || op == 0 || op > FB_ACTS) return FB_ERR_REQUEST_MALFORMED;
+        field->act = (fb_field_act)(op - 1);
+        if (field->act == FB_ACT_UNSET && field->value.len != 0) return FB_ERR_REQUEST_MALFORMED;
     }
     return fields_check(item);
 }

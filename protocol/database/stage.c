@@ -233,7 +233,10 @@ static bool own_conflict(const fb_node *node, const fb_record *record, const fb_
     while (has && fb_record_next(&walk, &field)) {
         while (has && fb_span_compare(set.name, field.name) < 0)
             has = fb_change_next(&changed, &set);
-        if (!has || !fb_span_equal(set.name, field.name) || field.count < 2) continue;
+        if (!has || !fb_span_equal(set.name, field.name) || field.count < 2 ||
+            fb_column_of(field.name).kind != FB_FIELD_REGISTER) {
+            continue;
+        }
         for (uint32_t i = 0; i < field.count; i++) {
             const uint8_t *entry = field.siblings + (size_t)i * FB_SIBLING_BYTES;
             if (memcmp(entry, node->self.b, 16) == 0) return true;

@@ -20,7 +20,7 @@
 #define FB_VECTOR_KEY_BYTES    30u /* tag, state, area, node, incarnation */
 #define FB_BATCH_KEY_BYTES     37u
 #define FB_RECORD_KEY_BYTES    21u
-#define FB_FIELD_KEY_BYTES_MAX (21u + 2u + FB_FIELD_NAME_BYTES_MAX + FB_DOT_BYTES)
+#define FB_FIELD_KEY_BYTES_MAX (21u + 2u + FB_COLUMN_NAME_BYTES_MAX + FB_DOT_BYTES)
 #define FB_TREE_KEY_BYTES      22u
 #define FB_CHANGELOG_KEY_BYTES 13u
 #define FB_WANTED_KEY_BYTES    29u

@@ -27,7 +27,9 @@ int64_t fb_horizon(int64_t wall_us, int64_t future_us);
  * has to look right (DESIGN 3.1, Change). */
 int64_t fb_write_stamp(const fb_record *record, int64_t wall_us, int64_t horizon);
 
-/* Appends the encoded change. FB_ERR_LIMIT: too many fields, or no room. */
+/* Appends the encoded change. FB_ERR_LIMIT: too many fields, no room, or a counter at its end.
+ * FB_ERR_FIELD_KIND: added to what is no number, inserted into what is no set, or removed from it.
+ * FB_ERR_VALUE_MALFORMED: what is added is no integer of 64 bits. */
 fb_status fb_change_build(fb_writer *w, const fb_record *record, const fb_record_write *write);
 
 /* Puts fields into the order of names. FB_ERR_REQUEST_MALFORMED: a name twice, empty;

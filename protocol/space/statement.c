@@ -144,7 +144,7 @@ fb_id fb_statement_record(fb_id space, fb_statement_kind kind, const fb_b32 *key
 
 static void add(fb_statement_fields *out, enum field field, fb_span value)
 {
-    out->field[out->count++] = (fb_field_write){field_names[field], false, value};
+    out->field[out->count++] = (fb_field_write){field_names[field], FB_ACT_SET, value};
 }
 
 void fb_statement_encode(const fb_statement *statement, fb_statement_fields *out)
@@ -219,7 +219,7 @@ fb_status fb_statement_decode(const fb_field_write *fields, uint32_t count, fb_s
     for (uint32_t i = 0; i < count; i++) {
         uint32_t field = 0;
         while (field < FIELDS && !fb_span_equal(fields[i].name, field_names[field])) field++;
-        if (field == FIELDS || fields[i].unset) {
+        if (field == FIELDS || fields[i].act != FB_ACT_SET) {
             unknown = true;
             continue;
         }

@@ -64,7 +64,7 @@ static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect
     fb_sim_model *model = &((state *)own)->model;
     if (model->blind || fx->b != FB_OK || fx->c != 0) return;
     const fb_sim_client *client = fb_sim_client_of(world, node, fx->a);
-    if (client == NULL || client->operation > FB_SIM_OP_DELETE) return;
+    if (client == NULL || !fb_sim_op_writes(client->operation)) return;
     for (uint32_t i = model->change_count; i-- > 1;) {
         fb_sim_model_change *c = &model->changes[i];
         if (c->request != fx->a || c->author != node) continue;

@@ -75,7 +75,8 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_resent_in_order,
     &fb_sim_check_stamps_ascend,
     &fb_sim_check_quiet,
-    &fb_sim_check_session_guarantees, /* before the one that forgets at a round's end */
+    &fb_sim_check_session_guarantees, /* these two before the one that forgets at a round's end */
+    &fb_sim_check_kinds_add_up,
     &fb_sim_check_acknowledged_survives,
     &fb_sim_check_one_link,
     &fb_sim_check_tree_recomputed,

@@ -34,6 +34,7 @@ extern const fb_sim_check fb_sim_check_stamps_ascend;
 extern const fb_sim_check fb_sim_check_quiet;
 extern const fb_sim_check fb_sim_check_acknowledged_survives;
 extern const fb_sim_check fb_sim_check_session_guarantees;
+extern const fb_sim_check fb_sim_check_kinds_add_up;
 extern const fb_sim_check fb_sim_check_one_link;
 extern const fb_sim_check fb_sim_check_tree_recomputed;
 extern const fb_sim_check fb_sim_check_clone_noticed;

@@ -1,60 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/checkers/acknowledged_survives.h"
-#include "sim/director.h"
+#include "sim/checkers/reading.h"
 #include "sim/oracle.h"
 
 /* What a node answers to `get` is what the model says it holds. While it works: its own writes that
  * were on its disk when it was asked and are still live (read your writes), nothing that had been
  * replaced on its disk by then (monotonic reads). In a quiet core: exactly that. */
 
-/* A value stamped beyond the bounded future is hidden; near the bound nothing is said. */
-#define MARGIN_US INT64_C(5000000)
-
-typedef struct question {
-    uint32_t node;
-    uint32_t record;
-    uint32_t asked_step;
-    uint64_t asked_ns;
-    bool exact;
-} question;
-
-typedef enum sight {
-    HIDDEN,
-    MAYBE,
-    VISIBLE,
-} sight;
-
-static sight sight_of(const fb_sim_world *world, const question *q, const fb_sim_model_change *c)
-{
-    fb_timing timing = fb_options_small().timing;
-    const fb_sim_clock *clock = &world->nodes[q->node].clock;
-    /* The answer was made at some moment since the question, by the clock of that moment. */
-    if (clock->wall_set_ns >= q->asked_ns) return MAYBE;
-    int64_t bound = fb_sim_clock_wall(clock, world->now_ns) + timing.window_future_us;
-    if (c->stamp > bound + MARGIN_US) return HIDDEN;
-    return c->stamp < bound - MARGIN_US ? VISIBLE : MAYBE;
-}
-
-static bool stored_before(const fb_sim_model_change *c, uint32_t node, uint32_t step)
-{
-    return (c->stored >> node & 1) != 0 && c->stored_at[node] < step;
-}
-
 /* A replacer of the value was on the disk before the question. */
 static bool was_gone(const fb_sim_model *model, const fb_sim_model_change *c, uint32_t field,
-                     const question *q)
+                     const fb_sim_question *q)
 {
     for (uint32_t e = c->replacers; e != 0; e = model->edges[e].next_of_target) {
         const fb_sim_edge *edge = &model->edges[e];
         if (edge->field == field && !edge->maybe &&
-            stored_before(&model->changes[edge->replacer], q->node, q->asked_step)) {
+            fb_sim_stored_before(&model->changes[edge->replacer], q->node, q->asked_step)) {
             return true;
         }
     }
     return false;
 }
 
-static void wrong(fb_sim_world *world, const question *q, uint32_t field,
+static void wrong(fb_sim_world *world, const fb_sim_question *q, uint32_t field,
                   const fb_sim_model_change *c, const char *what)
 {
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_session_guarantees.id,
@@ -64,15 +30,15 @@ static void wrong(fb_sim_world *world, const question *q, uint32_t field,
 }
 
 /* One field's siblings against the model. shown: those that the answer has. */
-static void compare(fb_sim_world *world, const fb_sim_model *model, const question *q,
+static void compare(fb_sim_world *world, const fb_sim_model *model, const fb_sim_question *q,
                     uint32_t field, const uint32_t *shown, uint32_t count)
 {
     const fb_sim_live *live = &model->nodes[q->node].live[q->record][field];
     for (uint32_t i = 0; i < live->count && !world->stop; i++) {
         const fb_sim_model_change *c = &model->changes[live->changes[i]];
         bool must =
-            sight_of(world, q, c) == VISIBLE &&
-            (q->exact || (c->author == q->node && stored_before(c, q->node, q->asked_step)));
+            fb_sim_sight_of(world, q, c) == FB_SIM_VISIBLE &&
+            (q->exact || (c->author == q->node && fb_sim_stored_before(c, q->node, q->asked_step)));
         bool there = false;
         for (uint32_t k = 0; k < count; k++) there = there || shown[k] == live->changes[i];
         if (!must || there || ORACLE(ANSWERS_UNREAD, false, true)) continue;
@@ -85,7 +51,7 @@ static void compare(fb_sim_world *world, const fb_sim_model *model, const questi
     }
     for (uint32_t k = 0; k < count && !world->stop; k++) {
         const fb_sim_model_change *c = &model->changes[shown[k]];
-        if (sight_of(world, q, c) == HIDDEN && ORACLE(EARLY_UNSEEN, true, false)) {
+        if (fb_sim_sight_of(world, q, c) == FB_SIM_HIDDEN && ORACLE(EARLY_UNSEEN, true, false)) {
             wrong(world, q, field, c, "shows too early");
         }
         if (fb_sim_model_is_live(model, q->node, shown[k], field)) continue;
@@ -95,7 +61,8 @@ static void compare(fb_sim_world *world, const fb_sim_model *model, const questi
     }
 }
 
-static void judge(fb_sim_world *world, fb_sim_model *model, const question *q, fb_span answer)
+static void judge(fb_sim_world *world, fb_sim_model *model, const fb_sim_question *q,
+                  fb_span answer)
 {
     uint32_t shown[FB_SIM_FIELDS][FB_SIM_MODEL_LIVE];
     uint32_t counts[FB_SIM_FIELDS] = {0};
@@ -116,7 +83,8 @@ static void judge(fb_sim_world *world, fb_sim_model *model, const question *q, f
             fb_read_u64(&r);
             fb_read_span32(&r);
             const fb_sim_model_change *c = fb_sim_model_find(model, node, incarnation, seq);
-            if (f >= FB_SIM_FIELDS || c == NULL || counts[f] == FB_SIM_MODEL_LIVE) return;
+            if (f >= FB_SIM_FIELDS) continue; /* of another kind: kinds-add-up */
+            if (c == NULL || counts[f] == FB_SIM_MODEL_LIVE) return;
             shown[f][counts[f]++] = (uint32_t)(c - model->changes);
         }
     }
@@ -129,22 +97,10 @@ static void judge(fb_sim_world *world, fb_sim_model *model, const question *q, f
 static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     (void)own;
-    fb_sim_model *model = fb_sim_model_of(world);
-    if (model->blind || (fx->b != FB_OK && fx->b != FB_ERR_NOT_FOUND)) return;
-    question q = {.node = node};
-    const fb_sim_client *client = fb_sim_client_of(world, node, fx->a);
-    if (client != NULL && client->operation == FB_SIM_OP_GET) {
-        q.record = client->record;
-        q.asked_step = client->asked_step;
-        q.asked_ns = client->asked_ns;
-    } else if (fb_sim_director_asked_record(world, node, fx->a, &q.record)) {
-        q.exact = true;
-        q.asked_ns = world->director->phase_since_ns;
-    } else {
-        return;
-    }
+    fb_sim_question q;
+    if (!fb_sim_question_of(world, node, fx, &q)) return;
     bool found = fx->b == FB_OK;
-    judge(world, model, &q, found ? fb_sim_fact_bytes(fx) : fb_span_of(NULL, 0));
+    judge(world, fb_sim_model_of(world), &q, found ? fb_sim_fact_bytes(fx) : fb_span_of(NULL, 0));
 }
 
 const fb_sim_check fb_sim_check_session_guarantees = {

@@ -716,7 +716,12 @@ static void op_line(parser *s, const word *time)
             line.op.record = (uint8_t)number_in(s, record, record->p + 1, record->p + record->len,
                                                 0, FB_SIM_RECORDS - 1, "not a record");
         }
-        if (operation != FB_SIM_OP_GET && operation != FB_SIM_OP_DELETE) {
+        if (operation == FB_SIM_OP_ADD) {
+            line.op.items = (uint8_t)number(s, take(s, "a number"), 1, 255, "not 1 to 255");
+        } else if (operation >= FB_SIM_OP_INSERT) {
+            line.op.items = (uint8_t)number(s, take(s, "an element"), 0, FB_SIM_ELEMENTS - 1,
+                                            "no element of this number");
+        } else if (operation != FB_SIM_OP_GET && operation != FB_SIM_OP_DELETE) {
             fields_take(s, &line.op);
             /* Without a name of its own: that of its place. Nothing must be taken away before it.
              */

@@ -164,6 +164,10 @@ static void operation(const fb_sim_line *line, words *w)
     }
     word(w, "r%u", (unsigned)op->record);
     if (op->operation == FB_SIM_OP_GET || op->operation == FB_SIM_OP_DELETE) return;
+    if (op->operation >= FB_SIM_OP_ADD) {
+        word(w, "%u", (unsigned)op->items);
+        return;
+    }
     for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
         if ((op->fields >> f & 1) == 0) continue;
         bool unset = (op->unset >> f & 1) != 0;

@@ -538,7 +538,8 @@ static bool simplify(const fb_sim_plan *plan, fb_sim_line *line, uint32_t which,
     }
     if (line->kind == FB_SIM_LINE_OP) {
         fb_sim_op_normalise(op);
-        if (op->operation == FB_SIM_OP_LIST && op->items == 0) op->items = 1;
+        bool counts = op->operation == FB_SIM_OP_LIST || op->operation == FB_SIM_OP_ADD;
+        if (counts && op->items == 0) op->items = 1;
     }
     return true;
 }

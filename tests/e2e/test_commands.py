@@ -278,6 +278,31 @@ def test_usage(net, args, named):
     assert not (net.directory / "none").exists()
 
 
+def test_counters_and_sets(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "s")
+    put = lambda *fields: node.json("record", "put", "s", "notes", *fields)  # noqa: E731
+    made = put("new", "n=40")
+    record = made["id"]
+    assert put(record, "n+=2", 'tags:+="a"')["fields"] == {"n": 42, "tags": ["a"]}
+    shown = put(record, 'tags:+={"deep": [1]}', "n+=-9223372036854775808")["fields"]
+    assert shown["n"] == 42 - 2**63 and len(shown["tags"]) == 2
+    assert put(record, 'tags:-="a"')["fields"]["tags"] == [{"deep": [1]}]
+    before = node.json("record", "get", "s", "notes", record)
+    for fields, code, why in [(["tags+=1"], 5, "another kind"), (["n:+=1"], 5, "another kind"),
+                              (["n+=1.5"], 2, "integer of 64 bits"), (['n+="1"'], 2, "integer"),
+                              (["n+=9223372036854775808"], 2, "too big integer"),
+                              (["n+=-9223372036854775808", "m+=1"], 1, "limit"),
+                              (['n={"$square":2}'], 1, "no operation")]:
+        got, err = node.refused("record", "put", "s", "notes", record, *fields)
+        assert got == code and why in err, (fields, got, err)
+    assert node.json("record", "get", "s", "notes", record) == before
+    assert put(record, "n=1", "tags=[]")["fields"] == {"n": 1, "tags": []}
+    assert put(record, "n+=1")["fields"]["n"] == 2
+
+
 @pytest.mark.parametrize("args", [
     ["doctor"], ["doctor", "x", "--json"], ["space", "revoke", "s", "n"], ["space", "role", "s"],
     ["space", "rename", "a", "b"], ["space", "delete", "s"],

@@ -84,7 +84,7 @@ static void change_write(const fb_own_change *change, fb_writer *w)
     fb_write_u8(w, (uint8_t)change->count);
     for (uint32_t i = 0; i < change->count; i++) {
         fb_write_span16(w, change->fields[i].name);
-        fb_write_u8(w, change->fields[i].unset);
+        fb_write_u8(w, (uint8_t)change->fields[i].act);
         fb_write_span16(w, change->fields[i].value);
     }
 }
@@ -102,7 +102,7 @@ static void change_read(fb_span bytes, fb_own_change *change, fb_field_write fie
     assert_in_range(change->count, 0, 16);
     for (uint32_t i = 0; i < change->count; i++) {
         fields[i].name = fb_read_span16(&r);
-        fields[i].unset = fb_read_u8(&r) != 0;
+        fields[i].act = (fb_field_act)fb_read_u8(&r);
         fields[i].value = fb_read_span16(&r);
     }
     assert_true(fb_reader_done(&r));

@@ -49,8 +49,8 @@ static size_t seal(uint8_t *out, size_t cap, uint32_t count)
     fb_record record;
     assert_int_equal(fb_record_decode(fb_span_of(NULL, 0), &record), FB_OK);
     for (uint32_t i = 0; i < count; i++) {
-        fb_field_write fields[] = {{fb_span_text("a"), false, fb_span_text("\"value one\"")},
-                                   {fb_span_text("b"), false, fb_span_text("2")}};
+        fb_field_write fields[] = {{fb_span_text("a"), FB_ACT_SET, fb_span_text("\"value one\"")},
+                                   {fb_span_text("b"), FB_ACT_SET, fb_span_text("2")}};
         fb_record_write write = {.record = the_record,
                                  .op = FB_CHANGE_WRITE,
                                  .fields = fields,
@@ -190,7 +190,7 @@ static void later_kinds_are_refused(void **state)
     (void)state;
     fb_record record;
     assert_int_equal(fb_record_decode(fb_span_of(NULL, 0), &record), FB_OK);
-    fb_field_write fields[] = {{fb_span_text("a"), false, fb_span_text("1")}};
+    fb_field_write fields[] = {{fb_span_text("a"), FB_ACT_SET, fb_span_text("1")}};
     fb_record_write write = {.record = the_record,
                              .op = FB_CHANGE_WRITE,
                              .fields = fields,
@@ -210,7 +210,8 @@ static void later_kinds_are_refused(void **state)
         {52, 1, FB_ERR_UNSUPPORTED},       /* expiry */
         {60, 1, FB_ERR_UNSUPPORTED},       /* key id */
         {7, 0x40, FB_ERR_BATCH_MALFORMED}, /* a record is a UUIDv7 */
-        {76, 2, FB_ERR_UNSUPPORTED},       /* kind of field */
+        {76, 4, FB_ERR_UNSUPPORTED},       /* kind of column */
+        {76, 2, FB_ERR_BATCH_MALFORMED},   /* whose name says another */
         {77, 3, FB_ERR_BATCH_MALFORMED},   /* operation on the field */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

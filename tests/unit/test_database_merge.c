@@ -88,8 +88,9 @@ static void make(world *w, node_state *n, fb_seed seed, uint32_t node, uint64_t 
         uint64_t what = fb_draw_below(seed, 2, draw, i, 3);
         if (what == 0) continue;
         text[i][1] = (char)('0' + w->count);
-        fields[count++] = (fb_field_write){fb_span_text(names[i]), what == 1,
-                                           what == 1 ? fb_span_of(NULL, 0) : fb_span_text(text[i])};
+        fields[count++] =
+            (fb_field_write){fb_span_text(names[i]), what == 1 ? FB_ACT_UNSET : FB_ACT_SET,
+                             what == 1 ? fb_span_of(NULL, 0) : fb_span_text(text[i])};
     }
     fb_record record;
     assert_int_equal(fb_record_decode(fb_span_of(n->stored, n->len), &record), FB_OK);
@@ -301,7 +302,7 @@ static void hidden_values_wait(void **state)
     fb_merged merged;
     node_state n = {.len = 0};
     for (uint32_t i = 0; i < 2; i++) {
-        fb_field_write field = {fb_span_text("a"), false, fb_span_text(i == 0 ? "10" : "20")};
+        fb_field_write field = {fb_span_text("a"), FB_ACT_SET, fb_span_text(i == 0 ? "10" : "20")};
         assert_int_equal(fb_record_decode(fb_span_of(NULL, 0), &record), FB_OK);
         fb_record_write write = {.record = the_record,
                                  .op = FB_CHANGE_WRITE,

@@ -119,7 +119,7 @@ static void later_kinds_are_refused_not_guessed(void **state)
     fb_statement_fields fields;
     fb_statement back;
     fb_statement_encode(&s, &fields);
-    fields.field[1].unset = true;
+    fields.field[1].act = FB_ACT_UNSET;
     assert_int_equal(fb_statement_decode(fields.field, fields.count, &back), FB_ERR_UNSUPPORTED);
     fb_statement_encode(&s, &fields);
     fields.field[3].name = fb_span_text("until");

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fields that are more than a value: counters and sets, alone, in parallel, beside plain values and
+ * deletes, and what a peer may not send of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "protocol/database/column.h"
+#include "protocol/database/database.h"
+#include "protocol/database/dot.h"
+#include "tests/unit/net_space.h"
+
+#define SECOND UINT64_C(1000000000)
+
+typedef struct act {
+    const char *field;
+    fb_field_act act;
+    const char *value;
+} act;
+
+static void write_record(fb_writer *w, fb_id space, uint32_t record)
+{
+    fb_write_id(w, space);
+    fb_write_u8(w, 1);
+    fb_write_span16(w, fb_span_text("notes"));
+    fb_write_id(w, test_net_record_id(record));
+}
+
+static fb_status put_mode(test_net *net, uint32_t i, fb_id space, uint32_t record, uint8_t mode,
+                          act a)
+{
+    static const uint8_t zero[16];
+    static uint8_t bytes[70000];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_record(&w, space, record);
+    fb_write_u8(&w, mode);
+    fb_write_u8(&w, 0);
+    fb_write_bytes(&w, zero, 16);
+    fb_write_u16(&w, 1);
+    fb_write_span16(&w, fb_span_text(a.field));
+    fb_write_u8(&w, (uint8_t)(a.act + 1));
+    fb_write_span32(&w, a.value == NULL ? fb_span_of(NULL, 0) : fb_span_text(a.value));
+    return test_net_answer(net, i, FB_VERB_RECORD_PUT, &w)->status;
+}
+
+static fb_status put(test_net *net, uint32_t i, fb_id space, uint32_t record, act a)
+{
+    return put_mode(net, i, space, record, 2, a);
+}
+
+/* Values of the field as shown, a space after each; "" when it is not there. */
+static const char *shown(test_net *net, uint32_t i, fb_id space, uint32_t record, const char *name)
+{
+    static char text[70000];
+    uint8_t bytes[256];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_record(&w, space, record);
+    const test_reply *reply = test_net_answer(net, i, FB_VERB_RECORD_GET, &w);
+    size_t len = 0;
+    text[0] = 0;
+    if (reply->status == FB_ERR_NOT_FOUND) return text;
+    assert_int_equal(reply->status, FB_OK);
+    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+    fb_read_bytes(&r, 32);
+    uint32_t fields = fb_read_u16(&r);
+    for (uint32_t f = 0; f < fields; f++) {
+        fb_span field = fb_read_span16(&r);
+        uint32_t siblings = fb_read_u16(&r);
+        for (uint32_t s = 0; s < siblings; s++) {
+            fb_read_bytes(&r, FB_DOT_BYTES + 8);
+            fb_span v = fb_read_span32(&r);
+            if (!fb_span_equal(field, fb_span_text(name))) continue;
+            memcpy(text + len, v.p, v.len);
+            len += v.len;
+            text[len++] = ' ';
+            text[len] = 0;
+        }
+    }
+    assert_true(fb_reader_done(&r));
+    return text;
+}
+
+/* Elements stand in the order of their hashes: how many, and whether these are among them. */
+static void check_set(test_net *net, uint32_t i, fb_id space, uint32_t record, uint32_t count,
+                      const char *const *elements)
+{
+    const char *text = shown(net, i, space, record, "s");
+    uint32_t commas = 0;
+    for (const char *p = text; *p != 0; p++) commas += *p == ',';
+    assert_int_equal(commas + 1, count);
+    for (uint32_t k = 0; k < count; k++) assert_non_null(strstr(text, elements[k]));
+}
+
+static void root_of(test_net *net, uint32_t i, fb_id space, uint8_t out[16])
+{
+    fb_id area = fb_area_id(space, FB_AREA_COLLECTION, fb_span_text("notes"));
+    const fb_node *node = test_net_node(net, i);
+    fb_area_info info;
+    for (uint32_t k = 0; k < fb_area_capacity(node); k++) {
+        if (!fb_area_at(node, k, &info) || !fb_id_equal(info.id, area)) continue;
+        memcpy(out, info.root, 16);
+        return;
+    }
+    fail();
+}
+
+static void check_equal(test_net *net, fb_id space)
+{
+    uint8_t a[16], b[16];
+    root_of(net, 0, space, a);
+    root_of(net, 1, space, b);
+    assert_memory_equal(a, b, 16);
+}
+
+static test_net *two(fb_id *space)
+{
+    test_net *net = test_net_new(2, NULL);
+    *space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, *space, FB_ROLE_WRITER);
+    test_net_run(net, 10 * SECOND);
+    return net;
+}
+
+static void apart(test_net *net)
+{
+    test_net_cut(net, 0, 1, true);
+}
+
+static void together(test_net *net, fb_id space)
+{
+    test_net_cut(net, 0, 1, false);
+    test_net_run(net, 60 * SECOND);
+    check_equal(net, space);
+}
+
+static void additions_made_apart_are_all_there(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "5"}), FB_OK);
+    assert_int_equal(put(net, 1, space, 1, (act){"c", FB_ACT_ADD, "-2"}), FB_OK);
+    assert_string_equal(shown(net, 0, space, 1, "c"), "3 ");
+    apart(net);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "10"}), FB_OK);
+        assert_int_equal(put(net, 1, space, 1, (act){"c", FB_ACT_ADD, "100"}), FB_OK);
+    }
+    together(net, space);
+    assert_string_equal(shown(net, 0, space, 1, "c"), "333 ");
+    assert_string_equal(shown(net, 1, space, 1, "c"), "333 ");
+    /* A new life of a node goes on beside its earlier share. */
+    test_net_restart(net, 0);
+    test_net_run(net, 60 * SECOND);
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_OK);
+    assert_string_equal(shown(net, 1, space, 1, "c"), "334 ");
+    /* Set anew: what had been added is gone on both sides. */
+    assert_int_equal(put(net, 1, space, 1, (act){"c", FB_ACT_SET, "7"}), FB_OK);
+    assert_string_equal(shown(net, 0, space, 1, "c"), "7 ");
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_OK);
+    assert_string_equal(shown(net, 1, space, 1, "c"), "8 ");
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_UNSET, NULL}), FB_OK);
+    assert_string_equal(shown(net, 1, space, 1, "c"), "");
+    test_net_free(net);
+}
+
+static void a_counter_counts_on_from_an_integer(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_SET, "40"}), FB_OK);
+    apart(net);
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_OK);
+    assert_int_equal(put(net, 1, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_OK);
+    together(net, space);
+    assert_string_equal(shown(net, 0, space, 1, "c"), "42 ");
+    /* Beside an addition somebody sets a text: the newest is shown, nothing is lost. */
+    apart(net);
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_OK);
+    assert_int_equal(put(net, 1, space, 1, (act){"c", FB_ACT_SET, "\"x\""}), FB_OK);
+    together(net, space);
+    const char *text = shown(net, 0, space, 1, "c");
+    assert_non_null(strstr(text, "\"x\" "));
+    assert_int_equal(strlen(text), strlen("\"x\" 2 "));
+    char copy[32];
+    snprintf(copy, sizeof copy, "%s", text);
+    assert_string_equal(shown(net, 1, space, 1, "c"), copy);
+    test_net_free(net);
+}
+
+static void ends_of_the_range(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    const char most[] = "9223372036854775807", least[] = "-9223372036854775808";
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, most}), FB_OK);
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_ERR_LIMIT);
+    assert_int_equal(put(net, 1, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_OK);
+    assert_string_equal(shown(net, 1, space, 1, "c"), "9223372036854775807 ");
+    assert_int_equal(put(net, 1, space, 1, (act){"c", FB_ACT_ADD, "-3"}), FB_OK);
+    assert_string_equal(shown(net, 0, space, 1, "c"), "9223372036854775805 ");
+    assert_int_equal(put(net, 0, space, 2, (act){"c", FB_ACT_ADD, least}), FB_OK);
+    assert_int_equal(put(net, 0, space, 2, (act){"c", FB_ACT_ADD, "-1"}), FB_ERR_LIMIT);
+    assert_string_equal(shown(net, 1, space, 2, "c"), "-9223372036854775808 ");
+    static const char *const wrong[] = {"1.0",
+                                        "1e3",
+                                        "\"1\"",
+                                        "true",
+                                        "null",
+                                        "[1]",
+                                        "-0",
+                                        "9223372036854775808",
+                                        "{}",
+                                        "0.5",
+                                        "-9223372036854775809"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, wrong[i]}),
+                         FB_ERR_VALUE_MALFORMED);
+    }
+    test_net_free(net);
+}
+
+static void insertions_win_over_removals_that_had_not_seen_them(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_INSERT, "\"a\""}), FB_OK);
+    assert_int_equal(put(net, 1, space, 1, (act){"s", FB_ACT_INSERT, "\"b\""}), FB_OK);
+    check_set(net, 0, space, 1, 2, (const char *const[]){"\"a\"", "\"b\""});
+    apart(net);
+    assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_REMOVE, "\"a\""}), FB_OK);
+    assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_REMOVE, "\"b\""}), FB_OK);
+    assert_string_equal(shown(net, 0, space, 1, "s"), "");
+    assert_int_equal(put(net, 1, space, 1, (act){"s", FB_ACT_INSERT, "\"a\""}), FB_OK);
+    assert_int_equal(put(net, 1, space, 1, (act){"s", FB_ACT_INSERT, " { \"k\" : [ 1 ] } "}),
+                     FB_OK);
+    together(net, space);
+    check_set(net, 0, space, 1, 2, (const char *const[]){"\"a\"", "{\"k\":[1]}"});
+    check_set(net, 1, space, 1, 2, (const char *const[]){"\"a\"", "{\"k\":[1]}"});
+    /* Both insert one element: it is there once. */
+    apart(net);
+    assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_INSERT, "7"}), FB_OK);
+    assert_int_equal(put(net, 1, space, 1, (act){"s", FB_ACT_INSERT, "7"}), FB_OK);
+    together(net, space);
+    check_set(net, 0, space, 1, 3, (const char *const[]){"\"a\"", "{\"k\":[1]}", "7"});
+    /* A delete takes away what it saw, and a value that is set as well. */
+    apart(net);
+    assert_int_equal(put_mode(net, 0, space, 1, 1, (act){"t", FB_ACT_SET, "1"}), FB_OK);
+    assert_int_equal(put(net, 1, space, 1, (act){"s", FB_ACT_INSERT, "8"}), FB_OK);
+    together(net, space);
+    check_set(net, 1, space, 1, 1, (const char *const[]){"8"});
+    assert_int_equal(put(net, 1, space, 1, (act){"s", FB_ACT_SET, "[]"}), FB_OK);
+    assert_string_equal(shown(net, 0, space, 1, "s"), "[] ");
+    test_net_free(net);
+}
+
+static void long_elements_are_stored_apart(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    static char text[2][3002];
+    for (int i = 0; i < 2; i++) {
+        memset(text[i], 'x' + i, sizeof text[i] - 1);
+        text[i][0] = text[i][sizeof text[i] - 2] = '"';
+        assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_INSERT, text[i]}), FB_OK);
+    }
+    assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_INSERT, "1"}), FB_OK);
+    assert_int_equal(put(net, 0, space, 1, (act){"z", FB_ACT_SET, text[0]}), FB_OK);
+    check_set(net, 1, space, 1, 3, (const char *const[]){text[0], text[1], "1"});
+    assert_int_equal(put(net, 1, space, 1, (act){"s", FB_ACT_REMOVE, text[0]}), FB_OK);
+    check_set(net, 0, space, 1, 2, (const char *const[]){text[1], "1"});
+    test_net_free(net);
+}
+
+static void kinds_are_not_mixed(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    assert_int_equal(put(net, 0, space, 1, (act){"t", FB_ACT_SET, "\"text\""}), FB_OK);
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_OK);
+    assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_INSERT, "1"}), FB_OK);
+    static const struct {
+        act a;
+        fb_status status;
+    } cases[] = {
+        {{"t", FB_ACT_ADD, "1"}, FB_ERR_FIELD_KIND},
+        {{"t", FB_ACT_INSERT, "1"}, FB_ERR_FIELD_KIND},
+        {{"t", FB_ACT_REMOVE, "1"}, FB_ERR_FIELD_KIND},
+        {{"c", FB_ACT_INSERT, "1"}, FB_ERR_FIELD_KIND},
+        {{"c", FB_ACT_REMOVE, "1"}, FB_ERR_FIELD_KIND},
+        {{"s", FB_ACT_ADD, "1"}, FB_ERR_FIELD_KIND},
+        {{"s", FB_ACT_REMOVE, "2"}, FB_OK}, /* what is not there is removed already */
+        {{"none", FB_ACT_REMOVE, "2"}, FB_OK},
+        {{"t", FB_ACTS, "1"}, FB_ERR_REQUEST_MALFORMED},
+        {{"t", FB_ACT_UNSET, "1"}, FB_ERR_REQUEST_MALFORMED},
+        {{"t", FB_ACT_INSERT, "1,"}, FB_ERR_VALUE_MALFORMED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(put(net, 0, space, 1, cases[i].a), cases[i].status);
+    }
+    assert_string_equal(shown(net, 1, space, 1, "t"), "\"text\" ");
+    assert_string_equal(shown(net, 1, space, 1, "c"), "1 ");
+    assert_string_equal(shown(net, 1, space, 1, "s"), "[1] ");
+    assert_string_equal(shown(net, 1, space, 1, "none"), "");
+    test_net_free(net);
+}
+
+static void names_of_columns(void **state)
+{
+    (void)state;
+    uint8_t room[FB_COLUMN_NAME_BYTES_MAX];
+    fb_span counter = fb_column_counter(room, fb_span_text("n"));
+    assert_true(fb_column_valid(counter, FB_FIELD_COUNTER));
+    assert_false(fb_column_valid(counter, FB_FIELD_REGISTER));
+    assert_false(fb_column_valid(counter, FB_FIELD_ELEMENT));
+    assert_false(fb_column_valid(fb_span_of(counter.p, counter.len - 1), FB_FIELD_COUNTER));
+    assert_true(fb_span_equal(fb_column_of(counter).field, fb_span_text("n")));
+    assert_int_equal(fb_column_value_check(counter, fb_span_text("12")), FB_OK);
+    assert_int_equal(fb_column_value_check(counter, fb_span_text("1.5")), FB_ERR_VALUE_MALFORMED);
+    fb_span element = fb_column_element(room, fb_span_text("n"), fb_span_text("12"));
+    assert_true(fb_column_valid(element, FB_FIELD_ELEMENT));
+    assert_false(fb_column_valid(fb_span_of(element.p, element.len - 1), FB_FIELD_ELEMENT));
+    assert_int_equal(fb_column_value_check(element, fb_span_text("12")), FB_OK);
+    assert_int_equal(fb_column_value_check(element, fb_span_text("13")), FB_ERR_VALUE_MALFORMED);
+    assert_false(fb_column_valid(fb_span_of("", 0), FB_FIELD_REGISTER));
+    assert_false(fb_column_valid(fb_span_of("\0\2", 2), FB_FIELD_COUNTER));
+    assert_int_equal(fb_field_name_check(fb_span_of("a\0b", 3)), FB_ERR_REQUEST_MALFORMED);
+    assert_int_equal(fb_field_name_check(fb_span_of("", 0)), FB_ERR_REQUEST_MALFORMED);
+    char name[FB_FIELD_NAME_BYTES_MAX + 1];
+    memset(name, 'n', sizeof name);
+    assert_int_equal(fb_field_name_check(fb_span_of(name, sizeof name)), FB_ERR_LIMIT);
+    fb_span whole = fb_span_of(name, FB_FIELD_NAME_BYTES_MAX);
+    assert_int_equal(fb_field_name_check(whole), FB_OK);
+    assert_int_equal(fb_column_element(room, whole, fb_span_text("1")).len, sizeof room);
+}
+
+static void sums_are_exact(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t part[4], whole;
+    } cases[] = {
+        {{1, -1, 2, -3}, -1},
+        {{INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN}, -2},
+        {{INT64_MAX, 1, -5, 3}, INT64_MAX - 1},
+        {{INT64_MAX, 1, 0, 0}, INT64_MAX},
+        {{INT64_MIN, -1, 0, 0}, INT64_MIN},
+        {{INT64_MIN, INT64_MIN, INT64_MAX, 0}, INT64_MIN},
+        {{-1, -4294967296, 4294967295, 0}, -2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fb_sum forwards = {0, 0}, backwards = {0, 0};
+        for (int k = 0; k < 4; k++) {
+            fb_sum_add(&forwards, cases[i].part[k]);
+            fb_sum_add(&backwards, cases[i].part[3 - k]);
+        }
+        assert_true(fb_sum_value(&forwards) == cases[i].whole);
+        assert_true(fb_sum_value(&backwards) == cases[i].whole);
+        uint8_t text[FB_INTEGER_TEXT_MAX];
+        int64_t back;
+        size_t len = fb_integer_format(cases[i].whole, text);
+        assert_true(fb_integer_parse(fb_span_of(text, len), &back));
+        assert_true(back == cases[i].whole);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(additions_made_apart_are_all_there),
+        cmocka_unit_test(a_counter_counts_on_from_an_integer),
+        cmocka_unit_test(ends_of_the_range),
+        cmocka_unit_test(insertions_win_over_removals_that_had_not_seen_them),
+        cmocka_unit_test(long_elements_are_stored_apart),
+        cmocka_unit_test(kinds_are_not_mixed),
+        cmocka_unit_test(names_of_columns),
+        cmocka_unit_test(sums_are_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -80,8 +80,8 @@ typedef enum fb_verb {
      * answered. */
     FB_VERB_RECORD_PUT = 40,
     /* [app] space id, collection, record id -> record: id, etag, u16 fields, each: span16 name, u16
-     * siblings, each: dot, i64 stamp, span32 value; the displayed one first. A counter is its sum, a
-     * set an array, each with the newest dot and stamp of its parts. FB_ERR_NOT_FOUND. */
+     * siblings, each: dot, i64 stamp, span32 value; the displayed one first. A counter is its sum,
+     * a set an array, each with the newest dot and stamp of its parts. FB_ERR_NOT_FOUND. */
     FB_VERB_RECORD_GET = 41,
     /* [app] space id, collection, record id, u8 condition, etag -> nothing; FB_ERR_NOT_FOUND */
     FB_VERB_RECORD_DELETE = 42,

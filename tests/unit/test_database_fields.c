@@ -139,6 +139,7 @@ static void together(test_net *net, fb_id space)
     check_equal(net, space);
 }
 
+/* FI-2-8 */
 static void additions_made_apart_are_all_there(void **state)
 {
     (void)state;

@@ -59,6 +59,7 @@ struct fb_carrier {
     fb_carrier_handlers handlers;
     uint32_t links_max;
     uint32_t links;
+    fb_carrier_stats stats;
     uint64_t numbers;
     tcp_link *all;
     tcp_link *buckets[LINK_BUCKETS];
@@ -116,6 +117,7 @@ static void link_unpin(tcp_link *link)
     if (tell && number != 0) {
         carrier->handlers.closed(carrier->handlers.user, number, error);
     } else if (tell) {
+        carrier->stats.dials_failed++;
         carrier->handlers.dialled(carrier->handlers.user, dial, 0,
                                   error == FB_OK ? FB_ERR_UNREACHABLE : error);
     }
@@ -216,6 +218,7 @@ static void read_done(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
     /* A callback may still come after uv_close. */
     if (uv_is_closing((uv_handle_t *)stream) || n == 0) return;
     if (n > 0) {
+        link->carrier->stats.bytes_in += (uint64_t)n;
         if (link->state == LINK_OPEN) link_deliver(link, (uint8_t *)buffer->base, (size_t)n);
         return;
     }
@@ -262,6 +265,7 @@ static void write_done(uv_write_t *req, int status)
     size_t len = write->len;
     free(write);
     link->outstanding -= len;
+    if (status == 0) link->carrier->stats.bytes_out += len;
     if (status == 0 && link->state == LINK_OPEN) {
         link->returned += len;
         /* Told once for all writes that finished together. */
@@ -341,9 +345,13 @@ void fb_carrier_drop_links(fb_carrier *carrier)
     }
 }
 
-uint32_t fb_carrier_links(const fb_carrier *carrier)
+void fb_carrier_stats_get(const fb_carrier *carrier, fb_carrier_stats *out)
 {
-    return carrier->links;
+    *out = carrier->stats;
+    out->links = carrier->links;
+    for (uint32_t i = 0; i < carrier->listener_count; i++) {
+        out->pauses += fb_listener_pauses(carrier->listeners[i]);
+    }
 }
 
 /* Dialling. */
@@ -435,6 +443,7 @@ void fb_carrier_dial(fb_carrier *carrier, uint64_t dial, fb_span text)
 {
     tcp_link *link = link_new(carrier);
     FB_ASSERT(link != NULL);
+    carrier->stats.dials++;
     link->dial = dial;
     link->state = LINK_DIALLING;
     fb_address address;
@@ -470,7 +479,9 @@ static void accepted(void *user, int fd, const fb_sockaddr *from)
 {
     fb_carrier *carrier = user;
     tcp_link *link = carrier->links < carrier->links_max ? link_new(carrier) : NULL;
+    carrier->stats.accepted++;
     if (link == NULL) {
+        carrier->stats.full++;
         close(fd);
         return;
     }

@@ -69,6 +69,16 @@ void fb_carrier_resume(fb_carrier *carrier, uint64_t link);
 /* Every link ends at once, without `closed`; dials under way get no answer. Listeners stay. */
 void fb_carrier_drop_links(fb_carrier *carrier);
 
-uint32_t fb_carrier_links(const fb_carrier *carrier);
+typedef struct fb_carrier_stats {
+    uint32_t links;    /* now, with dials under way */
+    uint64_t accepted; /* connections of others */
+    uint64_t full;     /* ... that were closed as there was no place */
+    uint64_t dials;
+    uint64_t dials_failed;
+    uint64_t pauses; /* times that accepting paused for want of descriptors */
+    uint64_t bytes_in, bytes_out;
+} fb_carrier_stats;
+
+void fb_carrier_stats_get(const fb_carrier *carrier, fb_carrier_stats *out);
 
 #endif

@@ -18,6 +18,7 @@ struct fb_listener {
     bool held;
     bool pausing;
     unsigned handles;
+    uint64_t pauses;
     fb_accepted accepted;
     void (*closed)(void *user);
     void *user;
@@ -51,6 +52,7 @@ static void pause_start(fb_listener *l)
         l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
     l->pausing = true;
+    l->pauses++;
     watch(l);
     uv_timer_start(&l->pause, pause_over, FB_LISTENER_PAUSE_MS, 0);
 }
@@ -135,14 +137,25 @@ fb_status fb_listener_open(uv_loop_t *loop, const char *text, fb_accepted accept
     if (fd < 0) return refused(why, why_len, text, strerror(error));
     fb_sockaddr here;
     socklen_t len = sizeof here;
-    fb_listener *l = calloc(1, sizeof *l);
-    if (l == NULL || getsockname(fd, &here.any, &len) != 0 ||
-        uv_poll_init(loop, &l->poll, fd) != 0) {
-        free(l);
+    if (getsockname(fd, &here.any, &len) != 0) {
         close(fd);
-        return refused(why, why_len, text, "no memory or descriptor");
+        return refused(why, why_len, text, strerror(errno));
     }
     fb_sockaddr_text(&here, bound, bound_len);
+    if (fb_listener_over(loop, fd, accepted, user, out) == FB_OK) return FB_OK;
+    return refused(why, why_len, text, "no memory or descriptor");
+}
+
+fb_status fb_listener_over(uv_loop_t *loop, int fd, fb_accepted accepted, void *user,
+                           fb_listener **out)
+{
+    *out = NULL;
+    fb_listener *l = calloc(1, sizeof *l);
+    if (l == NULL || uv_poll_init(loop, &l->poll, fd) != 0) {
+        free(l);
+        close(fd);
+        return FB_ERR_NO_MEMORY;
+    }
     uv_timer_init(loop, &l->pause);
     l->poll.data = l->pause.data = l;
     l->handles = 2;
@@ -155,8 +168,14 @@ fb_status fb_listener_open(uv_loop_t *loop, const char *text, fb_accepted accept
     return FB_OK;
 }
 
+uint64_t fb_listener_pauses(const fb_listener *listener)
+{
+    return listener->pauses;
+}
+
 void fb_listener_hold(fb_listener *listener, bool hold)
 {
+    if (listener->held == hold) return;
     listener->held = hold;
     watch(listener);
 }

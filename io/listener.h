@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TCP listener that survives running out of descriptors: a spare one is given up for a moment to
+/* A listener that survives running out of descriptors: a spare one is given up for a moment to
  * answer whoever waits with a close, and accepting pauses. A listener that stays readable would
  * otherwise keep the loop spinning. */
 #ifndef FB_IO_LISTENER_H
@@ -13,7 +13,8 @@
 
 typedef struct fb_listener fb_listener;
 
-/* A connection: the descriptor is non-blocking and the callee's. */
+/* A connection: the descriptor is non-blocking and the callee's. `from` is of use for the families
+ * of io/address.h alone. */
 typedef void (*fb_accepted)(void *user, int fd, const fb_sockaddr *from);
 
 /* Listens on HOST:PORT (port 0: any free one; no host: every address, IPv6 and IPv4 alike where the
@@ -22,6 +23,14 @@ typedef void (*fb_accepted)(void *user, int fd, const fb_sockaddr *from);
 fb_status fb_listener_open(uv_loop_t *loop, const char *address, fb_accepted accepted, void *user,
                            fb_listener **out, char *bound, size_t bound_len, char *why,
                            size_t why_len);
+
+/* The same over a socket that listens already: it is the listener's from here on, also on failure.
+ * FB_ERR_NO_MEMORY. */
+fb_status fb_listener_over(uv_loop_t *loop, int fd, fb_accepted accepted, void *user,
+                           fb_listener **out);
+
+/* How often accepting paused because there was no descriptor. */
+uint64_t fb_listener_pauses(const fb_listener *listener);
 
 /* Holds accepting back, or takes it up again: connections wait in the system's queue. */
 void fb_listener_hold(fb_listener *listener, bool hold);

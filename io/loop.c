@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "io/carrier_tcp.h"
 #include "io/clock.h"
 #include "io/entropy.h"
 #include "io/request_table.h"
@@ -645,7 +644,6 @@ void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out)
         .read_only = loop->read_only,
         .incarnation = loop->incarnation,
         .starts = loop->starts,
-        .links = loop->carrier != NULL ? fb_carrier_links(loop->carrier) : 0,
         .requests = loop->requests.count,
         .node_bytes = fb_node_bytes(loop->node),
         .last_end = loop->last_end,
@@ -654,4 +652,5 @@ void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out)
         out->counters[i] = fb_node_counter(loop->node, (fb_counter)i);
     }
     if (loop->store != NULL) fb_lmdb_stats_get(loop->store, &out->store);
+    if (loop->carrier != NULL) fb_carrier_stats_get(loop->carrier, &out->carrier);
 }

@@ -9,6 +9,7 @@
 
 #include <uv.h>
 
+#include "io/carrier_tcp.h"
 #include "io/store_lmdb.h"
 #include "protocol/core/node.h"
 #include "protocol/core/observe.h"
@@ -94,12 +95,12 @@ typedef struct fb_loop_stats {
         read_only; /* since a write failed none has succeeded: reads are answered, writes refused */
     uint64_t incarnation;
     uint64_t starts;
-    uint32_t links;
     uint32_t requests;
     size_t node_bytes;
     fb_error last_end;              /* why the last incarnation ended; FB_OK before that */
     uint64_t counters[FB_COUNTERS]; /* of the core, since its START */
     fb_lmdb_stats store;
+    fb_carrier_stats carrier;
 } fb_loop_stats;
 
 void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out);

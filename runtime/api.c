@@ -32,6 +32,21 @@ static void turn(fb_api_listener *l)
     } else {
         uv_timer_stop(&l->timer);
     }
+    /* Who finds no place waits in the system's queue. */
+    bool full = l->clients.count >= FB_API_CONNECTIONS_MAX;
+    if (l->listener != NULL) fb_listener_hold(l->listener, full || l->api->quiesced);
+}
+
+/* Accepting is not left to libmicrohttpd: without descriptors it would go round and round. */
+static void accepted(void *user, int fd, const fb_sockaddr *from)
+{
+    fb_api_listener *l = user;
+    struct sockaddr here = {.sa_family = AF_UNIX};
+    bool local = !l->port;
+    /* On failure it has closed the descriptor. */
+    MHD_add_connection(l->daemon, fd, local ? &here : &from->any,
+                       local ? sizeof here.sa_family : fb_sockaddr_len(from));
+    turn(l);
 }
 
 static void timer_due(uv_timer_t *timer)
@@ -70,14 +85,16 @@ static bool listener_open(fb_api *api, fb_api_listener *l, int fd, bool port)
 {
     l->api = api;
     l->port = port;
-    l->fd = fd;
     l->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, fb_api_handle, l,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, FB_API_CONNECTIONS_MAX,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL,
+        fb_api_handle, l, MHD_OPTION_CONNECTION_LIMIT, FB_API_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, FB_API_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, fb_api_completed,
         l, MHD_OPTION_NOTIFY_CONNECTION, fb_clients_notify, &l->clients,
         MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, NULL, MHD_OPTION_END);
-    if (l->daemon == NULL) return false;
+    if (l->daemon == NULL) {
+        close(fd);
+        return false;
+    }
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     FB_ASSERT(info != NULL);
     uv_poll_init(api->options.uv, &l->poll, info->epoll_fd);
@@ -86,6 +103,8 @@ static bool listener_open(fb_api *api, fb_api_listener *l, int fd, bool port)
     fb_clients_open(&l->clients, api->options.uv, turn_soon, l);
     api->handles += 3;
     uv_poll_start(&l->poll, UV_READABLE, readable);
+    if (fb_listener_over(api->options.uv, fd, accepted, l, &l->listener) != FB_OK) return false;
+    api->handles++;
     turn(l);
     return true;
 }
@@ -185,7 +204,7 @@ void fb_api_quiesce(fb_api *api)
     api->quiesced = true;
     for (int i = 0; i < FB_API_LISTENERS; i++) {
         fb_api_listener *l = &api->listeners[i];
-        if (l->daemon != NULL) MHD_quiesce_daemon(l->daemon);
+        if (l->listener != NULL) fb_listener_hold(l->listener, true);
     }
 }
 
@@ -207,6 +226,26 @@ static void clients_closed(uv_handle_t *handle)
 {
     fb_clients *clients = handle->data;
     handle_closed(((fb_api_listener *)((char *)clients - offsetof(fb_api_listener, clients)))->api);
+}
+
+static void accepting_closed(void *user)
+{
+    handle_closed(((fb_api_listener *)user)->api);
+}
+
+void fb_api_stats_get(const fb_api *api, fb_api_stats *out)
+{
+    *out = (fb_api_stats){0};
+    memcpy(out->answers, api->answers, sizeof out->answers);
+    for (int i = 0; i < FB_API_LISTENERS; i++) {
+        const fb_api_listener *l = &api->listeners[i];
+        out->connections += l->clients.count;
+        if (l->listener != NULL) out->pauses += fb_listener_pauses(l->listener);
+    }
+    for (const fb_exchange *x = api->exchanges; x != NULL; x = x->next) {
+        out->requests++;
+        out->feeds += x->streaming;
+    }
 }
 
 void fb_api_close(fb_api *api, void (*closed)(void *user), void *user)
@@ -236,7 +275,8 @@ void fb_api_close(fb_api *api, void (*closed)(void *user), void *user)
         MHD_stop_daemon(l->daemon);
         uv_close((uv_handle_t *)&l->clients.due, clients_closed);
         l->daemon = NULL;
-        close(l->fd);
+        if (l->listener != NULL) fb_listener_close(l->listener, accepting_closed);
+        l->listener = NULL;
     }
     uv_close((uv_handle_t *)&api->beat, listener_closed);
     api->last.data = &api->listeners[0];

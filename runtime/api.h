@@ -52,6 +52,14 @@ void fb_api_quiesce(fb_api *api);
  * loop. */
 void fb_api_close(fb_api *api, void (*closed)(void *user), void *user);
 
+typedef struct fb_api_stats {
+    uint32_t connections, requests, feeds; /* now */
+    uint64_t answers[6];                   /* by the first digit of their status; 0: to nobody */
+    uint64_t pauses;                       /* of accepting, for want of descriptors */
+} fb_api_stats;
+
+void fb_api_stats_get(const fb_api *api, fb_api_stats *out);
+
 const fb_api_options *fb_api_options_of(const fb_api *api);
 
 #endif

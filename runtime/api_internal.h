@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 
+#include "io/listener.h"
 #include "runtime/api.h"
 #include "runtime/api_clients.h"
 #include "runtime/exchange.h"
@@ -15,7 +16,7 @@
 typedef struct fb_api_listener {
     fb_api *api;
     struct MHD_Daemon *daemon;
-    int fd;
+    fb_listener *listener; /* accepts, and hands what it accepted to the daemon */
     bool port;
     uv_poll_t poll;
     uv_timer_t timer;
@@ -29,6 +30,7 @@ struct fb_api {
     fb_exchange *exchanges;
     size_t body_bytes;
     bool quiesced;
+    uint64_t answers[6]; /* by the first digit of the status; 0: none, the client went */
     uint32_t handles;
     uv_timer_t beat; /* of the feeds; runs while there are some */
     uv_timer_t last; /* so that `closed` comes from the loop in every case */

@@ -53,36 +53,6 @@ void fb_get_readyz(fb_exchange *x)
     fb_exchange_answer(x, ready ? 200 : 503);
 }
 
-static void metric(fb_text *out, const char *name, const char *kind, uint64_t value)
-{
-    fb_text_format(out, "# TYPE faberio_%s %s\nfaberio_%s %llu\n", name, kind, name,
-                   (unsigned long long)value);
-}
-
-void fb_get_metrics(fb_exchange *x)
-{
-    fb_loop_stats stats = stats_of(x);
-    for (size_t i = 0; i < FB_COUNTERS; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s_total", fb_counter_name((fb_counter)i));
-        metric(&x->out, name, "counter", stats.counters[i]);
-    }
-    metric(&x->out, "starts_total", "counter", stats.starts);
-    metric(&x->out, "links", "gauge", stats.links);
-    metric(&x->out, "requests", "gauge", stats.requests);
-    metric(&x->out, "ready", "gauge", stats.running && !stats.read_only);
-    metric(&x->out, "store_writable", "gauge", !stats.read_only);
-    metric(&x->out, "store_reads_total", "counter", stats.store.reads);
-    metric(&x->out, "store_write_sets_total", "counter", stats.store.write_sets);
-    metric(&x->out, "store_commits_total", "counter", stats.store.commits);
-    metric(&x->out, "store_failures_total", "counter", stats.store.failures);
-    metric(&x->out, "store_damaged_total", "counter", stats.store.damaged);
-    metric(&x->out, "store_used_bytes", "gauge", stats.store.used_bytes);
-    metric(&x->out, "store_entries", "gauge", stats.store.entries);
-    x->content_type = "text/plain; version=0.0.4";
-    fb_exchange_answer(x, 200);
-}
-
 /* Status: what the process knows, then the spaces and the peers as the node tells them. */
 
 static void aside_show(void *user, const char *name)
@@ -150,7 +120,7 @@ static void status_head(fb_exchange *x)
     fb_json_number(out, "starts", (int64_t)stats.starts);
     fb_json_error(out, "last_error", stats.last_end);
     fb_json_number(out, "memory_bytes", (int64_t)stats.node_bytes);
-    fb_json_number(out, "links", stats.links);
+    fb_json_number(out, "links", stats.carrier.links);
     status_store(x, &stats.store);
     fb_json_open(out, "counters", '{');
     for (size_t i = 0; i < FB_COUNTERS; i++) {

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "io/address.h"
@@ -17,6 +15,7 @@
 #include "runtime/daemon_log.h"
 #include "runtime/dial_log.h"
 #include "runtime/request_codec.h"
+#include "runtime/service.h"
 
 #ifndef FB_VERSION
 #define FB_VERSION "unknown"
@@ -36,6 +35,7 @@ typedef struct running_node {
     fb_api_node node;
     char api_port[64];
     uv_signal_t signals[3];
+    uv_timer_t watchdog;
     bool bannered;
     bool stopping;
     int last_signal;
@@ -43,21 +43,18 @@ typedef struct running_node {
 
 static const int watched[] = {SIGTERM, SIGINT, SIGHUP};
 
-/* Tells a service manager that asked for it. */
-static void notify_manager(const char *state)
+/* The manager hears of this process for as long as its loop goes round. */
+
+static void watchdog_due(uv_timer_t *timer)
 {
-    const char *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof to.sun_path) {
-        return;
-    }
-    memcpy(to.sun_path, path, strlen(path));
-    if (path[0] == '@') to.sun_path[0] = 0;
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return;
-    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, len);
-    close(fd);
+    (void)timer;
+    fb_service_notify("WATCHDOG=1");
+}
+
+static void watchdog_begin(running_node *d)
+{
+    uint64_t ms = fb_service_watchdog_ms();
+    if (ms != 0) uv_timer_start(&d->watchdog, watchdog_due, ms, ms);
 }
 
 /* Five lines, printed when the node answers: who waits for them may begin. */
@@ -82,7 +79,8 @@ static void banner(running_node *d, fb_span answer)
     fflush(stdout);
     fb_text_free(&spaces);
     d->bannered = true;
-    notify_manager("READY=1");
+    fb_service_notify("READY=1\nSTATUS=running");
+    watchdog_begin(d);
 }
 
 static void spaces_listed(void *user, fb_error error, bool more, fb_span answer)
@@ -155,11 +153,13 @@ static void happened(void *user, const fb_loop_event *event)
         fb_daemon_log_text(log, "error", error);
         break;
     case FB_LOOP_READ_ONLY:
+        fb_service_notify("STATUS=the store takes no writes; reads go on");
         fb_daemon_log_begin(log, FB_LOG_ERROR, "store_read_only");
         fb_daemon_log_text(log, "error", error);
         fb_daemon_log_text(log, "detail", detail);
         break;
     case FB_LOOP_WRITABLE:
+        fb_service_notify("STATUS=running");
         fb_daemon_log_begin(log, FB_LOG_INFO, "store_writable");
         break;
     case FB_LOOP_STORE:
@@ -179,6 +179,7 @@ static void api_closed(void *user)
     for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) {
         uv_close((uv_handle_t *)&d->signals[i], NULL);
     }
+    uv_close((uv_handle_t *)&d->watchdog, NULL);
 }
 
 static void loop_stopped(void *user)
@@ -191,7 +192,7 @@ static void loop_stopped(void *user)
 static void stop(running_node *d)
 {
     d->stopping = true;
-    notify_manager("STOPPING=1");
+    fb_service_notify("STOPPING=1\nSTATUS=stopping");
     fb_daemon_log_begin(&d->log, FB_LOG_INFO, "stopping");
     fb_daemon_log_end(&d->log);
     fb_api_quiesce(d->api);
@@ -239,6 +240,7 @@ static void reload(running_node *d)
 {
     char why[1024];
     static fb_settings fresh;
+    fb_service_reloading(fb_clock_mono_ns() / 1000);
     bool loaded = fb_cli_settings(d->cli, &fresh, why, sizeof why);
     const char *format = fb_settings_get(&fresh, FB_SET_LOG_FORMAT);
     if (loaded && strcmp(format, "text") != 0 && strcmp(format, "json") != 0) {
@@ -256,6 +258,8 @@ static void reload(running_node *d)
         fb_daemon_log_begin(&d->log, FB_LOG_INFO, "reload");
     }
     fb_daemon_log_end(&d->log);
+    /* What was in force before a file with a mistake is in force still. */
+    fb_service_notify("READY=1");
 }
 
 static void signalled(uv_signal_t *handle, int number)
@@ -352,6 +356,7 @@ static bool open_all(running_node *d, char *why, size_t why_len)
         d->signals[i].data = d;
         uv_signal_start(&d->signals[i], signalled, watched[i]);
     }
+    uv_timer_init(&d->uv, &d->watchdog);
     return true;
 }
 

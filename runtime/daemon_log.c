@@ -2,13 +2,14 @@
 #include "runtime/daemon_log.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include "io/clock.h"
+#include "runtime/service.h"
 
 void fb_daemon_log_init(fb_daemon_log *log, bool json)
 {
-    *log = (fb_daemon_log){.json = json, .systemd = getenv("JOURNAL_STREAM") != NULL};
+    *log = (fb_daemon_log){.json = json, .systemd = fb_service_is_journal(STDOUT_FILENO)};
 }
 
 void fb_daemon_log_free(fb_daemon_log *log)

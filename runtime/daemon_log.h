@@ -12,7 +12,7 @@ typedef struct fb_daemon_log {
     fb_text line;
 } fb_daemon_log;
 
-/* Looks at the environment for systemd's journal. */
+/* Looks whether standard output is systemd's journal. */
 void fb_daemon_log_init(fb_daemon_log *log, bool json);
 void fb_daemon_log_free(fb_daemon_log *log);
 

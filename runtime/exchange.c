@@ -407,6 +407,8 @@ void fb_api_completed(void *user, struct MHD_Connection *connection, void **exch
     (void)code;
     fb_exchange *x = *exchange;
     if (x == NULL) return;
+    unsigned class = x->ready && !x->gone ? x->status / 100 : 0;
+    x->api->answers[class < 6 ? class : 0]++;
     fb_clients_asked(connection, FB_CLIENT_HEADERS);
     *exchange = NULL;
     /* Before the descriptor is closed. */

@@ -4,8 +4,16 @@
 file(GLOB FB_FUZZ_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/fuzz_*.c)
 file(GLOB FB_FUZZ_PROTOS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/*.proto)
 file(GLOB FB_FUZZ_SUPPORT CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/*.c)
+# The scanner as machines without SSE2 have it.
+list(APPEND FB_FUZZ_SUPPORT ${CMAKE_SOURCE_DIR}/tests/unit/portable_scan.c)
 file(GLOB FB_FUZZ_REPLAY CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/replay.c)
 list(REMOVE_ITEM FB_FUZZ_SUPPORT ${FB_FUZZ_REPLAY} ${FB_FUZZ_SOURCES})
+
+# These drive the daemon's own readers, or the simulator's.
+if(NOT FB_DAEMON)
+  list(FILTER FB_FUZZ_SOURCES EXCLUDE REGEX
+    "fuzz_(adapter|context|request_json|settings|words)\\.c$")
+endif()
 
 set(FB_ALL_PARTS)
 foreach(part faberio_runtime faberio_sim faberio_io faberio_core)
@@ -22,7 +30,7 @@ if(FB_FUZZ)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/protocol/${folder}/*.c)
     list(APPEND parsers ${sources})
   endforeach()
-  list(FILTER parsers INCLUDE REGEX "envelope|statement|invite|batch|change|record")
+  list(FILTER parsers INCLUDE REGEX "envelope|statement|invite|batch|change|record|tree|vector")
   set_source_files_properties(${parsers} PROPERTIES COMPILE_OPTIONS
     -fsanitize-coverage=trace-cmp)
 endif()

@@ -3,12 +3,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/base/assert.h"
 
 static json_t *parse(fb_span text, size_t flags, char *why, size_t why_len)
 {
     json_error_t error;
+    /* Jansson passes over a zero byte behind a number. */
+    if (text.len != 0 && memchr(text.p, 0, text.len) != NULL) {
+        snprintf(why, why_len, "a zero byte is no JSON");
+        return NULL;
+    }
     json_t *tree =
         json_loadb((const char *)text.p, text.len, flags | JSON_REJECT_DUPLICATES, &error);
     if (tree == NULL) {

@@ -35,7 +35,7 @@ SAMPLES = {
          ({"sim/x.c": '#include "io/i.h"\n', "io/i.h": ""}, "sim/x.c", 1),
          ({"io/x.c": '#include "sim/s.h"\n', "sim/s.h": ""}, "io/x.c", 1),
          ({"io/x.c": '#include "runtime/r.h"\n', "runtime/r.h": ""}, "io/x.c", 1),
-         ({"fuzz/x.c": '#include "runtime/r.h"\n', "runtime/r.h": ""}, "fuzz/x.c", 1)]),
+         ({"sim/x.c": '#include "fuzz/f.h"\n', "fuzz/f.h": ""}, "sim/x.c", 1)]),
     source_rules.floating_point: (
         {"protocol/a.c": "/* 1.5 double */ int a = 0x1e5; int b = 7; // 2.0\n"
                          "const char *c = \"float 1.0\"; int d = s.x.y;\n",

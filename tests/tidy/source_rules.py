@@ -14,7 +14,7 @@ MAY_INCLUDE = {
     "sim": ("protocol", "sim"),
     "io": ("protocol", "io"),
     "runtime": ("protocol", "sim", "io", "runtime"),
-    "fuzz": ("protocol", "sim", "io", "fuzz", "tests"),
+    "fuzz": PARTS,
     "tests": PARTS,
 }
 PURE_HEADERS = {"stdbool.h", "stddef.h", "stdint.h", "string.h", "stdalign.h", "limits.h"}
@@ -30,7 +30,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 def include_direction(tree):
     """protocol/ includes itself and a short list of headers; sim/ and io/ include protocol/;
-    nothing but tests includes runtime/; paths are from the root."""
+    nothing but tests and fuzz targets includes runtime/; paths are from the root."""
     for path in tree.under(*PARTS):
         part = path.split("/")[0]
         code = dict(code_lines(tree, path))

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a store gives back, whatever happened to it: records, lives of nodes, nodes of the
+ * fingerprint tree, lists of dots (the version vectors of changes). Read, or refused as damaged.
+ *
+ * Input: a byte (which one), then the value. */
+#include <stdlib.h>
+
+#include "fuzz/envelope_same.h"
+#include "protocol/database/change.h"
+#include "protocol/database/dot.h"
+#include "protocol/database/record.h"
+#include "protocol/database/state.h"
+#include "protocol/database/tree.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void dots(fb_span in)
+{
+    fb_reader r = fb_reader_of(in);
+    fb_dots list = fb_read_dots(&r);
+    if (r.failed) return;
+    fb_fuzz_require(2 + (size_t)list.count * FB_DOT_BYTES <= in.len);
+    for (uint32_t i = 0; i < list.count; i++) {
+        const uint8_t *dot = list.p + (size_t)i * FB_DOT_BYTES;
+        fb_fuzz_require(fb_dots_cover(list, dot));
+        if (i != 0) fb_fuzz_require(memcmp(dot - FB_DOT_BYTES, dot, FB_DOT_BYTES) < 0);
+        fb_dot at = fb_dots_at(list, i);
+        fb_fuzz_require(at.seq != 0 && at.incarnation != 0);
+    }
+    if (list.count != 0) {
+        /* An earlier dot of a listed life is covered, a later one of the last life is not. */
+        uint8_t other[FB_DOT_BYTES];
+        memcpy(other, list.p, sizeof other);
+        memset(other + 24, 0, sizeof other - 24);
+        fb_fuzz_require(fb_dots_cover(list, other));
+        memset(other, 0xff, sizeof other);
+        bool last = memcmp(list.p + (size_t)(list.count - 1) * FB_DOT_BYTES, other, 24) == 0;
+        if (!last) fb_fuzz_require(!fb_dots_cover(list, other));
+    }
+}
+
+static void life(fb_span in)
+{
+    fb_life life;
+    fb_status status = fb_life_decode(in, &life);
+    fb_fuzz_require(status == FB_OK || status == FB_ERR_STORE_DAMAGED ||
+                    status == FB_ERR_VERSION_NEWER);
+}
+
+static void tree(fb_span in)
+{
+    static fb_tree_node node;
+    fb_tree_root root;
+    fb_status status = fb_tree_decode(in, &node, &root);
+    fb_fuzz_require(status == FB_OK || status == FB_ERR_STORE_DAMAGED ||
+                    status == FB_ERR_VERSION_NEWER);
+    status = fb_tree_decode(in, &node, NULL);
+    fb_fuzz_require(status == FB_OK || status == FB_ERR_STORE_DAMAGED ||
+                    status == FB_ERR_VERSION_NEWER);
+}
+
+static void record(fb_span in)
+{
+    fb_record record;
+    if (fb_record_decode(in, &record) != FB_OK) return;
+    int64_t stamp;
+    (void)fb_record_visible(&record, 0, &stamp);
+}
+
+static void change(fb_span in)
+{
+    fb_change change;
+    if (fb_change_decode(in, &change) != FB_OK) return;
+    uint8_t leaf[32];
+    fb_change_leaf(&change, (fb_dot){{{1}}, 1, 1}, leaf);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const readers[])(fb_span) = {dots, life, tree, record, change};
+    if (size == 0) return 0;
+    readers[data[0] % 5](fb_span_of(data + 1, size - 1));
+    return 0;
+}

@@ -56,6 +56,9 @@ if(TARGET faberio-sim-mutants)
   add_test(NAME faults_nothing COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/faults.py
     --nothing --build ${CMAKE_BINARY_DIR})
   set_tests_properties(faults_nothing PROPERTIES LABELS unit TIMEOUT 120)
+  add_test(NAME faults_shown COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/faults.py
+    --shown --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(faults_shown PROPERTIES LABELS mutants TIMEOUT 120)
 endif()
 
 # Planted bugs: a few of them are found; all of them in ./dev nightly.

@@ -29,6 +29,7 @@
 
 typedef struct slot {
     bool busy, shrinks;
+    bool plain;
     bool planned; /* plan is what it plays; else its seed draws */
     fb_sim_plan plan;
     uint64_t parent;    /* member of the pool that the plan was made of */
@@ -88,6 +89,8 @@ static void run_one(void *of, int to)
         config.stop_at_step = fb_min_u64(config.stop_at_step, 2 * h->config.events);
     } else {
         fb_sim_parse_seed(s->seed, &config);
+        config.plain = config.plain || s->plain;
+        config.events = fb_sim_explorer_events(&h->explorer, s->number, config.events);
         fb_sim_plan_from_config(&plan, &config, h->bug);
         config.record = &plan;
         config.record_path = s->full;
@@ -135,6 +138,7 @@ static void begin_next(hunt *h, slot *s)
     snprintf(s->full, sizeof s->full, "%s/.%s.full", h->ledger.folder, s->seed);
     snprintf(s->small, sizeof s->small, "%s/.%s.small", h->ledger.folder, s->seed);
     s->planned = fb_sim_explorer_next(&h->explorer, s->number, &s->plan, &s->parent);
+    s->plain = fb_sim_explorer_plain(&h->explorer, s->number);
     if (s->planned && h->bug != NULL) snprintf(s->plan.bug, sizeof s->plan.bug, "%s", h->bug);
     memset(s->shown, 0, sizeof *s->shown);
     begin(h, s, false);
@@ -163,7 +167,7 @@ static void remember_first(hunt *h, const slot *s, const fb_sim_report *report)
 }
 
 /* What it showed: a run that showed something new joins the pool. */
-static uint32_t learn(hunt *h, slot *s, bool failed)
+static uint32_t learn(hunt *h, slot *s, uint64_t steps, bool failed)
 {
     uint32_t gained = fb_sim_explorer_over(&h->explorer, s->shown);
     fb_sim_plan plan;
@@ -171,10 +175,10 @@ static uint32_t learn(hunt *h, slot *s, bool failed)
     bool wanted = !failed && fb_sim_explorer_wants(&h->explorer, gained);
     if (s->planned) fb_sim_pool_tried(&h->explorer.pool, s->parent, failed || gained != 0);
     if (wanted && s->planned) {
-        fb_sim_pool_add(&h->explorer.pool, &s->plan, s->number, gained);
+        fb_sim_pool_add(&h->explorer.pool, &s->plan, s->number, steps, s->shown);
         s->planned = false;
     } else if (wanted && fb_sim_plan_read(s->full, &plan, &error)) {
-        fb_sim_pool_add(&h->explorer.pool, &plan, s->number, gained);
+        fb_sim_pool_add(&h->explorer.pool, &plan, s->number, steps, s->shown);
     }
     if (!failed) unlink(s->full);
     return gained;
@@ -194,7 +198,7 @@ static void run_over(hunt *h, slot *s, const fb_sim_report *report)
     h->runs++;
     h->events += report->events;
     s->events = report->events;
-    h->dry_states += learn(h, s, failed);
+    h->dry_states += learn(h, s, report->events, failed);
     if (h->runs - h->dry_since >= DRY_RUNS) {
         h->dry = h->dry_states < DRY_STATES;
         h->dry_since = h->runs;
@@ -455,7 +459,6 @@ int fb_sim_hunt_main(int argc, char **argv)
         return code;
     }
     h->bug = mutant;
-    if (how == FB_SIM_EXPLORE_RANDOM) h->config.plain = true;
     /* Where an earlier hunt in this folder ended, unless seeds are named. */
     h->next = h->last == UINT64_MAX ? h->ledger.next_seed : h->first;
     h->first = h->entered_first = h->next;

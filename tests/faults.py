@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue of faults: its table in docs/SIMULATOR.md, and that each fault of it happens.
 
-    tests/faults.py --table                   the table is that of sim/faults.def and the toys
+    tests/faults.py --table                   the table is that of sim/faults.def, the toys and the corpus
     tests/faults.py --write                   writes it
+    tests/faults.py --shown --build DIR       the schedule that the table names for a fault shows that it
+                                              matters: with its lines it fails, without them it passes
+    tests/faults.py --matter --build DIR      writes how often each fault mattered in a few runs
     tests/faults.py --fire --build DIR        each fault that the swarm draws fires in a small fixed
                                               set of seeds
     tests/faults.py --nothing --build DIR     a fault that is never on changes no hash
@@ -19,14 +22,18 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "SIMULATOR.md"
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
+MATTER_BEGIN, MATTER_END = "<!-- matter: begin -->", "<!-- matter: end -->"
+CORPUS = ROOT / "tests" / "scenarios"
 ROW = re.compile(r'X\((\w+),\s*"([^"]*)",\s*(\w+),\s*"([^"]*)",\s*"([^"]*)",\s*(\d+)\)')
 TOY = re.compile(r'X\((\w+),\s*"([^"]*)",\s*FAULTS\(([^)]*)\)')
 # Between them they have every fault, some of them many times.
 SEEDS, EVENTS = range(1, 17), 60000
+MATTER_SEEDS, MATTER_EVENTS = "1..12", 20000
 
 
 def catalogue():
@@ -48,15 +55,140 @@ def toys():
     return found
 
 
+# Of these there is neither a toy nor a schedule, and why.
+NOT_SHOWN = {
+    "replay": "a handshake that is played again binds nothing: it takes a key used twice",
+    "dup": "the link layer and the numbers of messages both refuse it: it takes two mistakes",
+    "stale-session": "keys, numbers and ids are each compared: it takes several mistakes",
+    "client-cut": "the node is not told: it tests what checks make of writes that nobody answered",
+    "client-vanish": "the node is not told: it tests what checks make of writes that nobody answered",
+    "lose-unsynced": "nothing is told or answered before it is durable: who breaks that is found without a crash",
+    "kill-during-recovery": "loading begins again from the same store: nothing planted shows in a cut alone",
+    "retry-storm": "questions alone: they only move when a node does what else it has to do",
+    "stale-client": "a write that is refused changes nothing: its answer is compared",
+    "hot-key": "of drawn operations alone: a schedule says them all",
+    "same-id": "of drawn operations alone: a schedule says them all",
+    "giant-values": "of drawn operations alone: a schedule says them all",
+}
+
+
+def lines_of(text, fault):
+    """Indices of the lines that are windows of a fault."""
+    window = re.compile(r"\s+\S+\.\.\S+ " + re.escape(fault) + r"( |$)")
+    return [i for i, line in enumerate(text.splitlines()) if window.match(line)]
+
+
+def schedules():
+    """Of each fault the schedule with a planted bug that is to show it."""
+    found = {}
+    texts = {path: path.read_text() for path in sorted(CORPUS.rglob("*.sched"))}
+    texts = {path: text for path, text in texts.items()
+             if "\nbug " in text and "\nexpect violates " in text}
+    for row in catalogue():
+        name = row[1]
+        own = CORPUS / "faults" / f"{name}.sched"
+        mine = SHOWN_ELSEWHERE.get(name)
+        path = own if own.exists() else CORPUS / mine if mine else None
+        if path in texts and lines_of(texts[path], name):
+            found[name] = path
+    return found
+
+
+# Schedules that stand elsewhere and show a fault as well.
+SHOWN_ELSEWHERE = {
+    "corrupt": "sessions/B35-twice-after-a-reconnect.sched",
+    "half-open": "sessions/B38-takeover-of-a-half-open-link.sched",
+    "reorder": "planted/ahead-of-its-turn.sched",
+    "isolate": "records/B49-offline-during-the-delete.sched",
+    "split": "planted/silence-units.sched",
+    "nontransitive": "planted/shared-address-forgotten.sched",
+    "crash": "sessions/B38-takeover-of-a-half-open-link.sched",
+    "pause": "sessions/B34-resume-at-the-wrong-message.sched",
+    "forget": "planted/shared-address-forgotten.sched",
+    "rollback": "records/B47-counter-restarts-with-the-store.sched",
+    "write-fail": "sessions/B30-restart-forgets-ids.sched",
+    "offset": "records/B56-answer-before-its-question.sched",
+    "offset-far": "clocks/B71-one-clock-far-ahead.sched",
+    "clock-step": "clocks/B66-clock-steps-back-eleven-seconds.sched",
+    "suspend": "sessions/B31-age-of-an-id.sched",
+    "before-1970": "records/B53-difference-not-followed.sched",
+    "epoch-edge": "planted/future-is-shown.sched",
+    "forge": "membership/B58-a-flipped-bit-spreads.sched",
+    "stale": "sessions/B40-evicted-and-registered-again.sched",
+    "foreign": "planted/space-not-compared.sched",
+    "misaddress": "planted/origin-not-compared.sched",
+    "flood": "clocks/B65-many-ids-in-one-millisecond.sched",
+    "garbage": "membership/B59-out-for-ever.sched",
+    "member-race": "records/two-lives-without-a-chain.sched",
+    "clone": "records/B54-one-identity-twice.sched",
+}
+
+
 def table():
-    of = toys()
-    lines = ["| fault | family | parameters | in 16 rounds | what happens | toy |", "|---|---|---|---|---|---|"]
+    of, played = toys(), schedules()
+    lines = ["| fault | family | parameters | in 16 rounds | what happens | shown by |",
+             "|---|---|---|---|---|---|"]
     families = list(dict.fromkeys(row[2] for row in catalogue()))
     for row in sorted(catalogue(), key=lambda row: families.index(row[2])):
         ident, name, family, parameters, text, share = row
-        toy = ", ".join(f"`{one}`" for one in of.get(ident, [])) or "—"
-        lines.append(f"| `{name}` | {family.lower()} | {parameters} | {share} | {text} | {toy} |")
+        shown = [f"toy `{one}`" for one in of.get(ident, [])]
+        if name in played:
+            shown.append(f"`{played[name].relative_to(CORPUS).with_suffix('').as_posix()}`")
+        if not shown and name in NOT_SHOWN:
+            shown.append("none: " + NOT_SHOWN[name])
+        if not shown:
+            raise SystemExit(f"{name}: no toy, no schedule and no reason shows that it matters")
+        lines.append(f"| `{name}` | {family.lower()} | {parameters} | {share} | {text} | {', '.join(shown)} |")
     return "\n".join(lines)
+
+
+def shown_main(build):
+    """Each schedule fails by its check, passes without the fault, and passes without the bug."""
+    program = str(build / "faberio-sim-mutants")
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in schedules().items():
+            text = path.read_text()
+            lines, gone = text.splitlines(), set(lines_of(text, name))
+            without = pathlib.Path(folder) / f"{name}.sched"
+            without.write_text("\n".join(line for i, line in enumerate(lines) if i not in gone) + "\n")
+            check = re.search(r"^expect violates (\S+)", text, re.MULTILINE).group(1)
+            with_it, sound, less = (
+                verdict([program, "replay", *words])
+                for words in ([str(path)], ["--sound", str(path)], [str(without)]))
+            good = (with_it["check"] == check and sound["result"] == "pass"
+                    and less["result"] == "pass")
+            if not good:
+                print(f"{name}: {path.relative_to(ROOT)}: with it {with_it['check']}, without it "
+                      f"{less['check']}, without the bug {sound['check']}")
+            wrong += not good
+    print(f"{len(schedules())} faults shown by schedules, {wrong} not")
+    return 1 if wrong else 0
+
+
+def verdict(command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def matter_main(build):
+    done = subprocess.run([str(build / "faberio-sim"), "faults", "--seeds", MATTER_SEEDS, "--events",
+                           str(MATTER_EVENTS), "--matter"], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    return matter_write(done.stdout)
+
+
+def matter_write(text):
+    rows = [line.split() for line in text.splitlines()]
+    rows = [row for row in rows if len(row) > 3 and row[0].isdigit() and row[1].isdigit()]
+    lines = ["| fault | fired | mattered in runs |", "|---|---|---|"]
+    lines += [f"| `{row[2]}` | {row[0]} | {row[1]} |" for row in rows]
+    document = DOCUMENT.read_text()
+    before, rest = document.split(MATTER_BEGIN)
+    after = rest.split(MATTER_END)[1]
+    body = "\n".join(lines)
+    DOCUMENT.write_text(f"{before}{MATTER_BEGIN}\n{body}\n{MATTER_END}{after}")
+    return 0 if rows else 1
 
 
 def table_main(write):
@@ -118,10 +250,14 @@ def nothing_main(build):
 def main():
     parser = argparse.ArgumentParser()
     what = parser.add_mutually_exclusive_group(required=True)
-    for name in ("table", "write", "fire", "nothing"):
+    for name in ("table", "write", "fire", "nothing", "shown", "matter"):
         what.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     flags = parser.parse_args()
+    if flags.shown:
+        return shown_main(flags.build)
+    if flags.matter:
+        return matter_main(flags.build)
     if flags.table or flags.write:
         return table_main(flags.write)
     return fire_main(flags.build) if flags.fire else nothing_main(flags.build)

@@ -6,13 +6,19 @@
     tests/mutants.py --write                the same into docs/PLANTED-BUGS.md
     tests/mutants.py --smoke                a few bugs, one seed each: for ctest
     tests/mutants.py --bug NAME --seeds 3   one bug only
+    tests/mutants.py --only dial --only floor   those whose names have one of these words in them
+    tests/mutants.py --log FILE --minutes 10    in pieces: every run that is over stands in FILE, and none
+                                            of them is made again while the program is the same
+
 
 A bug is found on a seed when the run fails and the program without it, on the same seed, gets
-further and does not fail by that check. Exit: 0 all found, 1 some not, 2 usage.
+further and does not fail by that check. Exit: 0 all found, 1 some not, 2 usage, 3 the time is up before
+everything was run.
 """
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import math
 import os
@@ -21,6 +27,8 @@ import re
 import statistics
 import subprocess
 import sys
+import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "PLANTED-BUGS.md"
@@ -36,20 +44,58 @@ SMOKE = [
 class Run:
     """One run of the simulator: what it came to."""
 
-    def __init__(self, program, seed, events, bug=None):
-        command = [program, "run", "--seed", str(seed), "--events", str(events)]
-        if bug is not None:
-            command += ["--mutant", bug]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        verdict = json.loads(done.stdout.strip().splitlines()[-1])
-        self.result = verdict["result"]
-        self.check = verdict["check"]
-        self.steps = verdict["events"]
-        if self.result == "crash" and self.steps == 0:
-            self.steps = crash_steps(done.stderr)
+    def __init__(self, result, check, steps):
+        self.result, self.check, self.steps = result, check, steps
 
     def failed(self):
         return self.result in ("safety", "liveness", "crash")
+
+
+class TimeIsUp(Exception):
+    pass
+
+
+class Runner:
+    """Makes runs, and remembers those that a log of the same program and length has."""
+
+    def __init__(self, arguments):
+        self.program = str(pathlib.Path(arguments.build) / "faberio-sim")
+        self.events = arguments.events
+        self.until = time.monotonic() + 60 * arguments.minutes if arguments.minutes else None
+        self.log, self.lock, self.known = arguments.log, threading.Lock(), {}
+        if self.log is None:
+            return
+        total = hashlib.sha256()
+        for name in ("faberio-sim", "faberio-sim-mutants"):
+            total.update((pathlib.Path(arguments.build) / name).read_bytes())
+        self.build = total.hexdigest()[:16]
+        for line in self.log.read_text().splitlines() if self.log.exists() else []:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # the machine stopped in the middle of it
+            if entry["build"] == self.build and entry["events"] == self.events:
+                self.known[entry["bug"], entry["seed"]] = Run(entry["result"], entry["check"], entry["steps"])
+
+    def run(self, seed, bug=None):
+        if (bug, seed) in self.known:
+            return self.known[bug, seed]
+        if self.until is not None and time.monotonic() > self.until:
+            raise TimeIsUp
+        command = [self.program, "run", "--seed", str(seed), "--events", str(self.events)]
+        if bug is not None:
+            command += ["--mutant", bug]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        verdict = json.loads(done.stdout.strip().splitlines()[-1])
+        run = Run(verdict["result"], verdict["check"], verdict["events"])
+        if run.result == "crash" and run.steps == 0:
+            run.steps = crash_steps(done.stderr)
+        if self.log is not None:
+            entry = {"build": self.build, "events": self.events, "bug": bug, "seed": seed,
+                     "result": run.result, "check": run.check, "steps": run.steps}
+            with self.lock, self.log.open("a") as out:
+                out.write(json.dumps(entry) + "\n")
+        return run
 
 
 def crash_steps(text):
@@ -85,8 +131,8 @@ class Bug:
         self.runs = []
         self.found = []
 
-    def run(self, pool, program, healthy, events):
-        runs = [pool.submit(Run, program, seed, events, self.name) for seed in healthy]
+    def run(self, pool, runner, healthy):
+        runs = [pool.submit(runner.run, seed, self.name) for seed in healthy]
         for sound, job in zip(healthy.values(), runs):
             run = job.result()
             self.runs.append(run)
@@ -148,27 +194,39 @@ def main():
     parser.add_argument("--seeds", type=int, default=10, help="seeds 1 to N")
     parser.add_argument("--events", default="1m")
     parser.add_argument("--bug", action="append", default=[])
+    parser.add_argument("--only", action="append", default=[], help="a word in the names of bugs")
+    parser.add_argument("--log", type=pathlib.Path, help="where runs that are over are kept")
+    parser.add_argument("--minutes", type=float, default=0, help="no run begins after so many")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     if arguments.smoke:
         arguments.seeds, arguments.bug, arguments.events = 1, SMOKE, "100k"
-    program = str(pathlib.Path(arguments.build) / "faberio-sim")
+    runner = Runner(arguments)
     rows = catalogue()
     unknown = set(arguments.bug) - {row[0] for row in rows}
+    unknown |= {word for word in arguments.only if not any(word in row[0] for row in rows)}
     if unknown:
         print(f"mutants: no such bug: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    bugs = [Bug(row) for row in rows if not arguments.bug or row[0] in arguments.bug]
+    chosen = set(arguments.bug) | {row[0] for row in rows for word in arguments.only if word in row[0]}
+    if arguments.write and chosen:
+        print("mutants: the table has all bugs: --write without --bug and --only", file=sys.stderr)
+        return 2
+    bugs = [Bug(row) for row in rows if not chosen or row[0] in chosen]
     seeds = range(1, arguments.seeds + 1)
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        sound = {seed: pool.submit(Run, program, seed, arguments.events) for seed in seeds}
-        healthy = {seed: job.result() for seed, job in sound.items()}
-        for bug in bugs:
-            bug.run(pool, program, healthy, arguments.events)
-            print(bug.line(), flush=True)
-    lines = report(bugs, healthy, checks(program), arguments)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            sound = {seed: pool.submit(runner.run, seed) for seed in seeds}
+            healthy = {seed: job.result() for seed, job in sound.items()}
+            for bug in bugs:
+                bug.run(pool, runner, healthy)
+                print(bug.line(), flush=True)
+    except TimeIsUp:
+        print("mutants: the time is up: the same command again goes on", file=sys.stderr)
+        return 3
+    lines = report(bugs, healthy, checks(runner.program), arguments)
     print("\n".join(lines[len(bugs) + 3:]))
     if arguments.write:
         write(lines)

@@ -21,7 +21,11 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     const state *s = own;
     uint64_t sent = world->checks->told->sent_ms;
     uint32_t sender = world->checks->told->peer;
-    if (sent == 0 || sender == UINT32_MAX || world->liars[sender]) return;
+    if (sender == UINT32_MAX) return;
+    /* Of an honest sender what it said when it sent; a liar's machine says what it likes, and its
+     * word has to be within the window as well. */
+    if (world->liars[sender]) sent = world->checks->told->message.timestamp;
+    if (sent == 0) return;
     int64_t wall_us = fb_sim_clock_wall(&world->nodes[node].clock, world->now_ns);
     int64_t now_ms = wall_us >= 0 ? wall_us / 1000 : -((999 - wall_us) / 1000);
     int64_t at = (int64_t)sent;

@@ -22,6 +22,12 @@ static inline uint64_t fb_sim_class_of(uint64_t count)
     return count < 2 ? count : count < 8 ? 2 : 3;
 }
 
+/* Of something bounded: empty, less than half full, more, full to an eighth. */
+static inline uint64_t fb_sim_class_full(uint64_t used, uint64_t most)
+{
+    return used == 0 ? 0 : 2 * used < most ? 1 : 8 * used < 7 * most ? 2 : 3;
+}
+
 void fb_sim_abstract_messaging(fb_sim_digits *d, const fb_node *core);
 void fb_sim_abstract_database(fb_sim_digits *d, const fb_node *core);
 

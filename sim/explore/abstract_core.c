@@ -14,11 +14,14 @@ static void links(fb_sim_digits *d, const fb_node *core)
     for (uint32_t state = FB_LINK_FREE + 1; state <= FB_LINK_CLOSING; state++) {
         fb_sim_digit(d, fb_sim_class_of(in[state]));
     }
-    uint32_t failing = 0;
+    uint32_t failing = 0, attempt = 0;
     for (uint32_t i = 0; i < all->book_capacity; i++) {
         failing += all->book[i].used && all->book[i].tries > 1;
+        if (all->book[i].used && all->book[i].attempt > attempt) attempt = all->book[i].attempt;
     }
     fb_sim_digit(d, fb_sim_class_of(failing));
+    /* How long it has been tried in vain. */
+    fb_sim_digit(d, attempt < 3 ? 0 : attempt < 5 ? 1 : attempt < 8 ? 2 : 3);
 }
 
 static void calls(fb_sim_digits *d, const fb_node *core)
@@ -39,6 +42,9 @@ static void store(fb_sim_digits *d, const fb_node *core)
     fb_sim_digit(d, s->w_sealed - s->w_durable);
     fb_sim_digit(d, fb_sim_class_of(s->to_admit.count));
     fb_sim_digit(d, fb_sim_class_of(s->to_read.count));
+    const fb_set *set = &s->ring[(s->w_sealed + 1) % FB_WRITE_SETS_KEPT];
+    fb_sim_digit(d, fb_sim_class_full(set->used + s->admitted_bytes + s->seal_bytes, set->cap));
+    fb_sim_digit(d, fb_sim_class_full(s->ops_used, s->op_count));
 }
 
 uint64_t fb_sim_abstract(const fb_node *core)

@@ -19,4 +19,9 @@ void fb_sim_abstract_messaging(fb_sim_digits *d, const fb_node *core)
     fb_sim_digit(d, fb_sim_class_of(again));
     fb_sim_digit(d, fb_sim_class_of(held));
     fb_sim_digit(d, fb_sim_class_of(orphans));
+    uint32_t ids = 0;
+    for (uint32_t i = 0; i < m->links; i++) {
+        if (m->record[i].count > ids) ids = m->record[i].count;
+    }
+    fb_sim_digit(d, fb_sim_class_full(ids, m->seen));
 }

@@ -7,8 +7,14 @@
 
 /* Of sixteen runs, so many are drawn anew once there is a pool: what no member has is found there
  * alone. */
-#define FRESH_OF_16 4u
-/* Of the others, so many have an order of speeds as well. */
+#define FRESH_OF_16 8u
+/* Of those, so many without swarm: what takes many faults at once is found there, and what others
+ * would hide in the rest. */
+#define PLAIN_OF_16 12u
+/* A drawn run is as long as was asked, half or a quarter: every end of a round is another chance
+ * for what shows at ends alone, and a short run costs the less when it is like all others. */
+#define LENGTHS 3u
+/* Of the mutations, so many have an order of speeds as well. */
 #define ORDERED_OF_16 5u
 
 static const char *const names[] = {"random", "swarm", "priority", "pool"};
@@ -63,6 +69,18 @@ static bool canonical(fb_sim_plan *plan)
     return true;
 }
 
+bool fb_sim_explorer_plain(const fb_sim_explorer *e, uint64_t number)
+{
+    return e->how == FB_SIM_EXPLORE_RANDOM ||
+           (e->how == FB_SIM_EXPLORE_POOL && roll(e, number, 3, 16) < PLAIN_OF_16);
+}
+
+uint64_t fb_sim_explorer_events(const fb_sim_explorer *e, uint64_t number, uint64_t events)
+{
+    if (e->how <= FB_SIM_EXPLORE_SWARM) return events;
+    return (events >> roll(e, number, 4, LENGTHS)) + 1;
+}
+
 bool fb_sim_explorer_next(fb_sim_explorer *e, uint64_t number, fb_sim_plan *plan, uint64_t *parent)
 {
     bool ordered = e->how == FB_SIM_EXPLORE_PRIORITY;
@@ -83,8 +101,9 @@ bool fb_sim_explorer_next(fb_sim_explorer *e, uint64_t number, fb_sim_plan *plan
 
 uint32_t fb_sim_explorer_over(fb_sim_explorer *e, const fb_sim_seen *shown)
 {
-    uint32_t gained = fb_sim_seen_add(&e->seen, shown);
-    e->states += gained;
+    e->states += fb_sim_seen_add(&e->seen, shown);
+    uint32_t gained = fb_sim_pool_saw(&e->pool, shown);
+    e->traits += gained;
     return gained;
 }
 

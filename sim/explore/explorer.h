@@ -20,6 +20,7 @@ typedef struct fb_sim_explorer {
     fb_sim_pool pool;
     fb_sim_seen seen; /* of all runs */
     uint32_t states;  /* places of it */
+    uint32_t traits;
 } fb_sim_explorer;
 
 /* "random", "swarm", "priority", "pool". False: no such way. */
@@ -32,6 +33,12 @@ void fb_sim_explorer_close(fb_sim_explorer *e);
 /* True when run `number` plays a schedule, which the caller frees, made of the member `parent`;
  * false when it is drawn by that seed. */
 bool fb_sim_explorer_next(fb_sim_explorer *e, uint64_t number, fb_sim_plan *plan, uint64_t *parent);
+
+/* A run that is drawn: without swarm. */
+bool fb_sim_explorer_plain(const fb_sim_explorer *e, uint64_t number);
+
+/* How long such a run is. */
+uint64_t fb_sim_explorer_events(const fb_sim_explorer *e, uint64_t number, uint64_t events);
 
 /* It is over and has shown this: how much of it is new. */
 uint32_t fb_sim_explorer_over(fb_sim_explorer *e, const fb_sim_seen *shown);

@@ -223,7 +223,61 @@ static bool clients_thinned(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_
     return true;
 }
 
+/* Values grow: what was small fills sets and frames. */
+static bool values_grown(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
+{
+    (void)other;
+    uint64_t of_16 = 1 + fb_sim_roll(d, 8), most = UINT64_C(1) << (8 + fb_sim_roll(d, 9));
+    if (most > FB_SIM_PAD_MAX) most = FB_SIM_PAD_MAX;
+    for (uint32_t i = 0; i < plan->line_count; i++) {
+        fb_sim_line *line = &plan->lines[i];
+        if (line->kind != FB_SIM_LINE_OP || fb_sim_roll(d, 16) >= of_16) continue;
+        for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
+            line->op.pad[f] = (uint16_t)(most / 2 + fb_sim_roll(d, most / 2));
+        }
+        fb_sim_op_normalise(&line->op);
+    }
+    return true;
+}
+
+/* What the clients do in a stretch of a round they do all at once, as a window begins or ends. */
+static bool clients_hurried(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
+{
+    (void)other;
+    const fb_sim_line *window = any_window(plan, d);
+    if (window == NULL) return true;
+    uint32_t round = window->round;
+    uint64_t at = fb_sim_roll(d, 2) == 0 ? window->at_ns : window->until_ns;
+    uint64_t length = plan->rounds[round].length_ns;
+    uint64_t span = length >> fb_sim_roll(d, 4);
+    at = fb_min_u64(at + fb_sim_roll(d, 100 * MS), length);
+    for (uint32_t i = 0; i < plan->line_count; i++) {
+        fb_sim_line *line = &plan->lines[i];
+        bool near = line->at_ns <= at ? at - line->at_ns <= span : line->at_ns - at <= span;
+        if (line->kind == FB_SIM_LINE_OP && line->round == round && near) line->at_ns = at;
+    }
+    fb_sim_plan_sort(plan);
+    return true;
+}
+
 /* Rounds. */
+
+/* What is open at the end of a round lasts, and nothing else happens: many seconds, few steps. */
+static bool round_lengthened(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
+{
+    (void)other;
+    uint32_t round = (uint32_t)fb_sim_roll(d, plan->round_count);
+    uint64_t before = plan->rounds[round].length_ns;
+    uint64_t length = fb_min_u64(before << (1 + fb_sim_roll(d, 3)), 300 * SECOND);
+    if (length <= before) return true;
+    plan->rounds[round].length_ns = length;
+    for (uint32_t i = 0; i < plan->line_count; i++) {
+        fb_sim_line *line = &plan->lines[i];
+        if (line->kind != FB_SIM_LINE_WINDOW || line->round != round) continue;
+        if (line->until_ns >= before || fb_sim_roll(d, 4) == 0) line->until_ns = length;
+    }
+    return true;
+}
 
 /* The beginning of one stays; a window that is open then ends with it. */
 static bool round_shortened(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d)
@@ -361,12 +415,13 @@ static bool round_without_weather(fb_sim_plan *plan, const fb_sim_plan *other, f
 typedef bool (*change)(fb_sim_plan *plan, const fb_sim_plan *other, fb_sim_dice *d);
 
 static const change changes[] = {
-    other_seed,       other_seed,       fault_gone,     windows_thinned, window_moved,
-    windows_together, windows_together, window_again,   window_again,    window_stretched,
-    window_elsewhere, window_harder,    message_line,   message_line,    crash_line,
-    crash_line,       same_records,     rounds_fewer,   round_again,     round_without_weather,
-    weather_of_other, weather_of_other, round_of_other, clients_thinned, clients_thinned,
-    round_shortened,  round_shortened,
+    other_seed,       other_seed,       fault_gone,       windows_thinned,  window_moved,
+    windows_together, windows_together, window_again,     window_again,     window_stretched,
+    window_elsewhere, window_harder,    message_line,     message_line,     crash_line,
+    crash_line,       same_records,     rounds_fewer,     round_again,      round_without_weather,
+    weather_of_other, weather_of_other, round_of_other,   clients_thinned,  clients_thinned,
+    round_shortened,  round_shortened,  values_grown,     values_grown,     clients_hurried,
+    clients_hurried,  clients_hurried,  round_lengthened, round_lengthened,
 };
 
 bool fb_sim_mutate(fb_sim_plan *plan, const fb_sim_plan *other, fb_seed seed, uint64_t number)

@@ -9,9 +9,35 @@ static uint64_t mixed(uint64_t bits, uint64_t part)
     return bits ^ bits >> 32;
 }
 
-static void see(fb_sim_seen *seen, uint64_t bits)
+/* True when it was not seen before. */
+static bool see(fb_sim_seen *seen, uint64_t bits)
 {
-    seen->bits[bits % FB_SIM_SEEN_BITS / 64] |= UINT64_C(1) << (bits % 64);
+    uint64_t *word = &seen->bits[bits % FB_SIM_SEEN_BITS / 64], bit = UINT64_C(1) << (bits % 64);
+    bool news = (*word & bit) == 0;
+    *word |= bit;
+    return news;
+}
+
+static void trait(fb_sim_seen *seen, uint64_t a, uint64_t b)
+{
+    uint64_t bits = mixed(mixed(3, a), b);
+    seen->traits[bits % FB_SIM_SEEN_TRAITS / 64] |= UINT64_C(1) << (bits % 64);
+}
+
+/* Of a place that is new to the run: every pair of digits that are not zero. */
+static void traits(fb_sim_seen *seen, uint64_t state, uint64_t step, uint32_t event)
+{
+    uint64_t digits[32];
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < 32; i++) {
+        uint64_t digit = state >> (2 * i) & 3;
+        if (digit != 0) digits[count++] = i << 2 | digit;
+    }
+    trait(seen, 1u << 20, step);
+    for (uint32_t i = 0; i < count; i++) {
+        trait(seen, digits[i], 1u << 10 | event);
+        for (uint32_t k = i + 1; k < count; k++) trait(seen, digits[i], digits[k]);
+    }
 }
 
 void fb_sim_seen_step(fb_sim_world *world, uint32_t index, const fb_event *event)
@@ -26,12 +52,15 @@ void fb_sim_seen_step(fb_sim_world *world, uint32_t index, const fb_event *event
         facts |= UINT64_C(1) << (fx->a & 63);
         bool refuses = fx->a == FB_FACT_REFUSED || fx->a == FB_FACT_LINK_REFUSED ||
                        fx->a == FB_FACT_BATCH_REFUSED || fx->a == FB_FACT_LINK_ENDED;
-        if (refuses) facts ^= fx->c * UINT64_C(0x9e3779b97f4a7c15);
+        /* Of a floor: whether it went back. */
+        if (refuses || fx->a == FB_FACT_FLOOR) facts ^= fx->c * UINT64_C(0x9e3779b97f4a7c15);
     }
     uint64_t now = fb_sim_abstract(node->core);
     uint64_t step = mixed(mixed(mixed(1, event->kind), effects), facts);
     /* The step where it was made, and the edge between the states before and after. */
-    see(world->config.seen, mixed(step, now));
+    if (see(world->config.seen, mixed(step, now))) {
+        traits(world->config.seen, now, step, event->kind);
+    }
     see(world->config.seen, mixed(mixed(2, node->seen_before), now));
     node->seen_before = now;
 }

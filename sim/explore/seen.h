@@ -19,8 +19,14 @@ typedef struct fb_sim_world fb_sim_world;
 
 #define FB_SIM_SEEN_BITS (UINT32_C(1) << 18)
 
+/* Traits are the same from further away: two things that a node is about at one time, or one of
+ * them and what happens to it. States have no end, and every run shows new ones; traits come to an
+ * end, and the rare ones among them say which runs are unlike the others. */
+#define FB_SIM_SEEN_TRAITS (UINT32_C(1) << 16)
+
 typedef struct fb_sim_seen {
     uint64_t bits[FB_SIM_SEEN_BITS / 64];
+    uint64_t traits[FB_SIM_SEEN_TRAITS / 64];
 } fb_sim_seen;
 
 /* The step that this node has just made; does nothing when the run keeps no map. */

@@ -12,23 +12,9 @@ const char fb_sim_command[] = "./dev toy";
 
 const fb_sim_mutant_row fb_sim_mutant_rows[] = {
     [FB_TOY_SOUND] = {"none", "", "", ""},
-    [FB_TOY_NO_CHECKSUM] = {"no-checksum", TOY, "believes every byte of the network",
-                            "applied-was-written"},
-    [FB_TOY_WHOLE_MESSAGES] = {"whole-messages", TOY, "expects a message in one piece",
-                               "converges"},
-    [FB_TOY_NO_REDIAL] = {"no-redial", TOY, "a lost connection is lost for ever", "converges"},
-    [FB_TOY_NO_PATIENCE] = {"no-patience", TOY, "does not notice that a peer is silent",
-                            "converges"},
-    [FB_TOY_SENDS_ONCE] = {"sends-once", TOY, "tells a new link nothing of before", "converges"},
-    [FB_TOY_REPLIES_EARLY] = {"replies-early", TOY, "answers before the write set is durable",
-                              "durable-before-reply"},
-    [FB_TOY_FORGETS_COUNTER] = {"numbers-by-the-clock", TOY, "numbers changes by the wall clock",
-                                "write-sets-in-order"},
-    [FB_TOY_NEVER_RESTARTS] = {"never-restarts", TOY, "ignores a failed write set",
-                               "effects-in-order"},
-    [FB_TOY_READS_UNWRITTEN] = {"reads-unwritten", TOY, "sends a byte that nobody wrote",
-                                "`sim diff` with two values of --poison"},
-    [FB_TOY_COUNTS_TICKS] = {"counts-ticks", TOY, "takes its ticks for time", "converges"},
+#define X(id, name, faults, text, check) [FB_TOY_##id] = {name, TOY, text, check},
+#include "sim/toys/toys.def"
+#undef X
 };
 const int fb_sim_mutant_count = FB_TOY_DEFECTS;
 

@@ -43,6 +43,7 @@ typedef struct toy_link {
     uint64_t link;
     uint64_t credit;
     uint64_t heard_ns;
+    uint32_t silent; /* ticks since something was heard */
     uint32_t unsaid; /* registers that this link has yet to be told, as a bit set */
     uint8_t part[MESSAGE];
     size_t part_len;
@@ -71,6 +72,8 @@ struct fb_node {
     uint64_t incarnation, seq, w, w_done, mono_ns, next_ns, numbers;
     int64_t wall_us;
     bool in_flight;
+    bool mute; /* says nothing any more */
+    uint64_t ticked_ns;
     uint32_t ticks;  /* since something was heard; 0: nothing was heard yet */
     uint32_t dirty;  /* registers that no write set has yet, as a bit set */
     uint32_t flight; /* those in the write set that is not durable */
@@ -264,7 +267,9 @@ static void link_over(fb_node *node, toy_link *link)
     if (link->peer >= 0) {
         node->peers[link->peer].linked = false;
         node->peers[link->peer].retry_ns =
-            fb_toy_defect_now == FB_TOY_NO_REDIAL ? FB_NEVER : node->mono_ns + PERIOD_NS;
+            fb_toy_defect_now == FB_TOY_NO_REDIAL || fb_toy_defect_now == FB_TOY_TICKS_ARE_TIME
+                ? FB_NEVER
+                : node->mono_ns + PERIOD_NS;
     }
     *link = (toy_link){.peer = -1};
 }
@@ -277,7 +282,7 @@ static void link_drop(fb_node *node, toy_link *link)
 
 static void speak(fb_node *node, toy_link *link)
 {
-    while (link->link != 0 && link->credit != 0) {
+    while (link->link != 0 && link->credit != 0 && !node->mute) {
         if (link->out_at == MESSAGE) {
             uint32_t i = 0;
             /* What could still be lost is told to nobody. */
@@ -313,6 +318,7 @@ static bool hear(fb_node *node, toy_link *link, const uint8_t *message)
     entry e = entry_read(&r);
     uint64_t sum = fb_read_u64(&r);
     link->heard_ns = node->mono_ns;
+    link->silent = 0;
     if (node->ticks <= TICKS_MOST) node->ticks = 1;
     if (fb_toy_defect_now != FB_TOY_NO_CHECKSUM &&
         (len != MESSAGE - 2 || sum != fb_xxh64(message, MESSAGE - 8, 0))) {
@@ -522,8 +528,39 @@ static void written(fb_node *node, const fb_event *ev)
     node->reply_count = kept;
 }
 
-static void tick(fb_node *node)
+/* What the timers of a node must not be trusted with. True: nothing else is done now. */
+static bool trusts_timers(fb_node *node, bool called)
 {
+    switch (fb_toy_defect_now) {
+    case FB_TOY_TICKS_ARE_TIME:
+        for (uint32_t i = 0; called && i < LINKS; i++) {
+            toy_link *link = &node->links[i];
+            if (link->link == 0 || node->entries[0].counter == 0) continue;
+            if (++link->silent > 4) link_drop(node, link);
+        }
+        return false;
+    case FB_TOY_LATE_IS_LOST:
+    case FB_TOY_STARVES: {
+        uint64_t late_ns = node->mono_ns > node->next_ns ? node->mono_ns - node->next_ns : 0;
+        uint64_t most_ns = fb_toy_defect_now == FB_TOY_STARVES ? UINT64_C(1500000000) : 100000000;
+        if (called && late_ns > most_ns) node->mute = true;
+        return !called;
+    }
+    case FB_TOY_EVEN_TICKS:
+        if (called && node->ticked_ns != 0 &&
+            node->mono_ns - node->ticked_ns > PERIOD_NS + 1000000) {
+            node->mute = true;
+        }
+        if (called) node->ticked_ns = node->mono_ns;
+        return !called;
+    default:
+        return false;
+    }
+}
+
+static void tick(fb_node *node, bool called)
+{
+    if (node->running && trusts_timers(node, called)) return;
     if (fb_toy_defect_now == FB_TOY_COUNTS_TICKS && node->ticks > 0 && ++node->ticks > TICKS_MOST) {
         return; /* nobody has spoken for a long time, it thinks, and goes to sleep */
     }
@@ -610,7 +647,7 @@ fb_status fb_node_step(fb_node *node, const fb_event *event, fb_effects *out)
     }
     if (!node->started) return FB_OK;
     event_in(node, event);
-    tick(node);
+    tick(node, event->kind == FB_EV_TICK);
     seal(node);
     for (uint32_t i = 0; i < LINKS && node->started; i++) speak(node, &node->links[i]);
     return FB_OK;

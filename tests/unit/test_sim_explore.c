@@ -114,11 +114,26 @@ static void the_map_counts_what_is_new(void **state)
     assert_int_equal(fb_sim_seen_count(&all), 4);
 }
 
-static void add(fb_sim_pool *pool, const fb_sim_plan *plan, uint64_t id, uint32_t gained)
+/* Its run had so many steps and showed one trait. */
+static void add(fb_sim_pool *pool, const fb_sim_plan *plan, uint64_t id, uint64_t steps,
+                uint32_t trait)
 {
+    static fb_sim_seen seen;
+    memset(&seen, 0, sizeof seen);
+    seen.traits[trait / 64] = UINT64_C(1) << (trait % 64);
     fb_sim_plan copy;
     assert_true(fb_sim_plan_copy(&copy, plan));
-    fb_sim_pool_add(pool, &copy, id, gained);
+    (void)fb_sim_pool_saw(pool, &seen);
+    fb_sim_pool_add(pool, &copy, id, steps, &seen);
+}
+
+static uint32_t times(fb_sim_pool *pool, uint64_t id)
+{
+    uint32_t count = 0;
+    for (uint64_t number = 0; number < 4000; number++) {
+        count += pool->members[fb_sim_pool_pick(pool, seed, number)].id == id;
+    }
+    return count;
 }
 
 static bool holds(const fb_sim_pool *pool, uint64_t id)
@@ -138,24 +153,18 @@ static void the_pool_keeps_who_pays(void **state)
     fb_sim_pool pool;
     assert_true(fb_sim_pool_open(&pool, folder));
     assert_int_equal(fb_sim_pool_pick(&pool, seed, 1), UINT32_MAX);
-    for (uint64_t id = 1; id <= FB_SIM_POOL_MAX; id++) add(&pool, &plan, id, 100);
+    for (uint64_t id = 1; id <= FB_SIM_POOL_MAX; id++) add(&pool, &plan, id, 8000, 1);
     /* Tried in vain, it makes room; with success, it is picked more often than any other. */
     for (int i = 0; i < 20; i++) {
         fb_sim_pool_tried(&pool, 5, false);
         fb_sim_pool_tried(&pool, 9, true);
     }
     fb_sim_pool_tried(&pool, 7777, true);
-    add(&pool, &plan, 1000, 1);
+    add(&pool, &plan, 1000, 1000000, 1);
     assert_int_equal(pool.count, FB_SIM_POOL_MAX);
     assert_false(holds(&pool, 5));
     assert_true(holds(&pool, 9) && holds(&pool, 1000));
-    uint32_t picked[FB_SIM_POOL_MAX] = {0};
-    for (uint64_t number = 0; number < 4000; number++) {
-        picked[fb_sim_pool_pick(&pool, seed, number)]++;
-    }
-    for (uint32_t i = 0; i < pool.count; i++) {
-        if (pool.members[i].id == 1000) assert_true(picked[i] < 30);
-    }
+    assert_true(times(&pool, 1000) < 30);
     fb_sim_pool_close(&pool);
     /* It outlives the process. */
     assert_true(fb_sim_pool_open(&pool, folder));
@@ -177,6 +186,75 @@ static void the_pool_keeps_who_pays(void **state)
     fb_sim_plan_free(&plan);
 }
 
+/* What few have shown is worth more than what all have, and the same in fewer steps is worth more.
+ */
+static void the_pool_prefers_what_is_rare_and_short(void **state)
+{
+    (void)state;
+    fb_sim_plan plan = recorded(3);
+    fb_sim_pool pool;
+    assert_true(fb_sim_pool_open(&pool, NULL));
+    static fb_sim_seen seen;
+    memset(&seen, 0, sizeof seen);
+    seen.traits[0] = 6;
+    assert_int_equal(fb_sim_pool_saw(&pool, &seen), 2);
+    assert_int_equal(fb_sim_pool_saw(&pool, &seen), 0);
+    for (uint64_t id = 1; id <= 10; id++) add(&pool, &plan, id, 8000, 1);
+    add(&pool, &plan, 11, 8000, 2);
+    add(&pool, &plan, 12, 2000, 1);
+    assert_true(times(&pool, 11) > 2 * times(&pool, 1));
+    assert_true(times(&pool, 12) > 2 * times(&pool, 2));
+    fb_sim_pool_close(&pool);
+    /* One that is too long loses its first rounds. */
+    fb_sim_plan full = recorded(5);
+    while (full.line_count <= FB_SIM_POOL_LINES_MAX) {
+        fb_sim_line *line = fb_sim_plan_line_add(&full);
+        assert_non_null(line);
+        *line = full.lines[0];
+    }
+    fb_sim_plan_round *round = fb_sim_plan_round_add(&full);
+    assert_non_null(round);
+    *round = (fb_sim_plan_round){.number = 900, .length_ns = 1000000000};
+    fb_sim_line *late = fb_sim_plan_line_add(&full);
+    assert_non_null(late);
+    *late = full.lines[0];
+    late->round = full.round_count - 1;
+    uint32_t rounds = full.round_count;
+    assert_true(fb_sim_pool_open(&pool, NULL));
+    fb_sim_pool_add(&pool, &full, 1, 100, &seen);
+    assert_int_equal(pool.count, 1);
+    assert_true(pool.members[0].plan.round_count < rounds);
+    assert_true(pool.members[0].plan.line_count <= FB_SIM_POOL_LINES_MAX);
+    const fb_sim_plan *kept = &pool.members[0].plan;
+    assert_int_equal(kept->rounds[kept->round_count - 1].number, 900);
+    assert_int_equal(kept->lines[kept->line_count - 1].round, kept->round_count - 1);
+    fb_sim_pool_close(&pool);
+    fb_sim_plan_free(&plan);
+}
+
+/* Drawn runs of a pool are of several lengths, and most of them without swarm. */
+static void a_drawn_run_has_its_length(void **state)
+{
+    (void)state;
+    static fb_sim_explorer e;
+    uint32_t plain = 0, whole = 0, least = 0;
+    e.how = FB_SIM_EXPLORE_POOL;
+    for (uint64_t number = 0; number < 300; number++) {
+        uint64_t events = fb_sim_explorer_events(&e, number, 40000);
+        assert_true(events >= 10000 && events <= 40001);
+        whole += events > 39000;
+        least += events < 10002;
+        plain += fb_sim_explorer_plain(&e, number);
+    }
+    assert_true(whole > 60 && least > 60 && plain > 150 && plain < 290);
+    e.how = FB_SIM_EXPLORE_SWARM;
+    assert_int_equal(fb_sim_explorer_events(&e, 1, 40000), 40000);
+    assert_false(fb_sim_explorer_plain(&e, 1));
+    e.how = FB_SIM_EXPLORE_RANDOM;
+    assert_int_equal(fb_sim_explorer_events(&e, 1, 40000), 40000);
+    assert_true(fb_sim_explorer_plain(&e, 1));
+}
+
 static void an_explorer_without_a_pool_draws(void **state)
 {
     (void)state;
@@ -193,7 +271,10 @@ static void an_explorer_without_a_pool_draws(void **state)
         assert_false(fb_sim_explorer_next(&e, number, &plan, &parent));
     }
     fb_sim_plan member = recorded(4);
-    fb_sim_pool_add(&e.pool, &member, 77, 10);
+    static fb_sim_seen seen;
+    memset(&seen, 0, sizeof seen);
+    seen.traits[7] = 9;
+    fb_sim_pool_add(&e.pool, &member, 77, 3000, &seen);
     uint32_t played = 0;
     for (uint64_t number = 0; number < 64; number++) {
         if (!fb_sim_explorer_next(&e, number, &plan, &parent)) continue;
@@ -201,7 +282,7 @@ static void an_explorer_without_a_pool_draws(void **state)
         fb_sim_plan_free(&plan);
         played++;
     }
-    assert_true(played > 32 && played < 60);
+    assert_true(played > 20 && played < 44);
     fb_sim_explorer_close(&e);
 }
 
@@ -212,6 +293,8 @@ int main(void)
         cmocka_unit_test(a_plan_without_rounds_gets_another_seed),
         cmocka_unit_test(the_map_counts_what_is_new),
         cmocka_unit_test(the_pool_keeps_who_pays),
+        cmocka_unit_test(the_pool_prefers_what_is_rare_and_short),
+        cmocka_unit_test(a_drawn_run_has_its_length),
         cmocka_unit_test(an_explorer_without_a_pool_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

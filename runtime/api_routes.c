@@ -16,6 +16,7 @@ const fb_route fb_routes[] = {
     {"GET", "/readyz", NULL, fb_get_readyz, false, false},
     {"GET", "/metrics", NULL, fb_get_metrics, false, false},
     {"GET", "/v1/status", NULL, fb_get_status, false, false},
+    {"GET", "/v1/doctor", "item", fb_get_doctor, false, false},
     {"GET", "/v1/peers", NULL, fb_get_peers, false, false},
     {"POST", "/v1/peers", NULL, fb_post_peers, false, false},
     {"POST", "/v1/peers/forget", NULL, fb_post_peers_forget, false, false},
@@ -44,6 +45,5 @@ const fb_route fb_routes[] = {
     {"POST", SPACE "/policies", NULL, not_built, false, false},
     {"GET", SPACE "/conflicts", NULL, not_built, true, false},
     {"POST", SPACE "/conflicts/*", NULL, not_built, true, false},
-    {"GET", "/v1/doctor", "item", not_built, false, false},
     {0},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands about the node: status, peers, applications, settings. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/commands.h"
@@ -13,6 +14,82 @@ fb_exit fb_cmd_status(fb_cli *cli)
     if (exit != FB_EXIT_OK) return exit;
     fb_print(cli, &answer);
     if (strstr(answer.p, "\"state\":\"running\"") == NULL) exit = FB_EXIT_DEGRADED;
+    fb_text_free(&answer);
+    return exit;
+}
+
+/* A member that is a text, as in a JSON string without its quotes; empty when there is none. */
+static void text_show(const json_t *object, const char *name, fb_text *out)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    fb_text quoted = {0};
+    fb_json_string(&quoted, fb_span_text(text != NULL ? text : ""));
+    fb_text_bytes(out, quoted.p + 1, quoted.len - 2);
+    fb_text_free(&quoted);
+}
+
+/* A line for each check or peer, what helps below it. */
+static void findings_print(const json_t *list, const char *name)
+{
+    size_t i;
+    json_t *finding;
+    json_array_foreach((json_t *)(uintptr_t)list, i, finding)
+    {
+        fb_text status = {0}, what = {0}, rest = {0};
+        text_show(finding, "status", &status);
+        text_show(finding, name, &what);
+        text_show(finding, "detail", &rest);
+        if (json_object_get(finding, "remedy") != NULL) {
+            fb_text_put(&rest, "\n         -> ");
+            text_show(finding, "remedy", &rest);
+        }
+        printf("%-8s %s: %s\n", fb_text_string(&status), fb_text_string(&what),
+               fb_text_string(&rest));
+        fb_text_free(&status);
+        fb_text_free(&what);
+        fb_text_free(&rest);
+    }
+}
+
+static void doctor_print(const json_t *answer)
+{
+    findings_print(json_object_get(answer, "checks"), "check");
+    json_t *item = json_object_get(answer, "item");
+    if (item == NULL) return;
+    printf("\n");
+    findings_print(json_object_get(item, "peers"), "node_id");
+    json_object_del(item, "peers");
+    char *rest = json_dumps(item, 0);
+    fb_text text = {0};
+    if (rest != NULL) fb_text_put(&text, rest);
+    free(rest);
+    fb_print_text(&text);
+    fb_text_free(&text);
+}
+
+fb_exit fb_cmd_doctor(fb_cli *cli)
+{
+    fb_text path = {0}, answer;
+    fb_text_put(&path, "/v1/doctor");
+    if (cli->argc > 0) {
+        fb_text item = {0};
+        fb_path_put(&item, cli->argv[0]);
+        fb_text_format(&path, "?item=%s", item.p + 1);
+        fb_text_free(&item);
+    }
+    fb_exit exit = fb_http_run(cli, "GET", path.p, NULL, NULL, &answer);
+    fb_text_free(&path);
+    if (exit != FB_EXIT_OK) return exit;
+    json_error_t error;
+    json_t *tree = json_loadb(fb_text_string(&answer), answer.len, 0, &error);
+    const char *status = json_string_value(json_object_get(tree, "status"));
+    if (status != NULL && strcmp(status, "failed") == 0) exit = FB_EXIT_DEGRADED;
+    if (cli->json) {
+        fb_print(cli, &answer);
+    } else {
+        doctor_print(tree);
+    }
+    json_decref(tree);
     fb_text_free(&answer);
     return exit;
 }

@@ -453,19 +453,26 @@ void fb_print_line(const char *object)
     json_decref(tree);
 }
 
-void fb_print(const fb_cli *cli, const fb_text *answer)
+void fb_print_text(const fb_text *text)
 {
     json_error_t error;
-    json_t *tree = cli->json ? NULL : json_loadb(fb_text_string(answer), answer->len, 0, &error);
-    if (tree == NULL) {
-        puts(fb_text_string(answer));
-        return;
-    }
+    json_t *tree = json_loadb(fb_text_string(text), text->len, 0, &error);
     fb_text out = {0};
-    people(&out, tree, 0);
+    if (tree == NULL) fb_text_bytes(&out, text->p, text->len);
+    if (tree != NULL) people(&out, tree, 0);
     fputs(fb_text_string(&out), stdout);
+    if (tree == NULL) puts("");
     fb_text_free(&out);
     json_decref(tree);
+}
+
+void fb_print(const fb_cli *cli, const fb_text *answer)
+{
+    if (cli->json) {
+        puts(fb_text_string(answer));
+    } else {
+        fb_print_text(answer);
+    }
 }
 
 bool fb_print_list(const fb_cli *cli, const fb_text *answer, const char *member)

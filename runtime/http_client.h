@@ -41,6 +41,8 @@ fb_exit fb_http_events(const fb_cli *cli, const char *path, void (*ready)(void *
 
 /* Prints one answer: as it is with --json, else for people. */
 void fb_print(const fb_cli *cli, const fb_text *answer);
+/* Prints one JSON text for people. */
+void fb_print_text(const fb_text *text);
 /* Prints one JSON object for people, on one line. */
 void fb_print_line(const char *object);
 /* Prints the elements of one member, one a line with --json. False when there is no such array. */

@@ -33,6 +33,11 @@ static const fb_command commands[] = {
      0, 0, fb_cmd_run, NULL},
     {"status", "", "what the running node is and does", "",
      "Exit code 6 when the node runs but is not ready.", 0, 0, fb_cmd_status, NULL},
+    {"doctor", "[SPACE[/COLLECTION[/ID]]]", "what is wrong, and why something is not there", "",
+     "Without an item: the node's store, disk, descriptors, listener, spaces and clocks, with a\n"
+     "remedy for what is wrong. With one: what this node has of it, and for each member whether\n"
+     "it can come from there or go to it. Exit code 6 when a check failed.",
+     0, 1, fb_cmd_doctor, NULL},
     {"peers", "", "links and addresses of peers", "", NULL, 0, 0, fb_cmd_peers, NULL},
     {"peers add", "HOST:PORT [--space SPACE]", "dial this address from now on", "space=", NULL, 1,
      1, fb_cmd_peers_add, NULL},
@@ -115,29 +120,13 @@ static const fb_command commands[] = {
 /* What the command contract names and this version does not have: said, so that nobody takes it for
  * a mistyped name. */
 static const char *const not_built[] = {
-    "doctor",
-    "space revoke",
-    "space role",
-    "space rename",
-    "space delete",
-    "file",
-    "file put",
-    "file get",
-    "file list",
-    "file delete",
-    "conflicts",
-    "conflicts list",
-    "conflicts resolve",
-    "policy",
-    "policy show",
-    "policy set",
-    "policy explain",
-    "export",
-    "import",
-    "verify",
-    "scrub",
-    "key backup",
-    "key rotate",
+
+    "space revoke", "space role",  "space rename",   "space delete",
+    "file",         "file put",    "file get",       "file list",
+    "file delete",  "conflicts",   "conflicts list", "conflicts resolve",
+    "policy",       "policy show", "policy set",     "policy explain",
+    "export",       "import",      "verify",         "scrub",
+    "key backup",   "key rotate",
 };
 
 static void usage(FILE *out)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protocol/base/cursor.h"
+#include "protocol/base/limits.h"
 #include "protocol/database/database.h"
 #include "protocol/envelope/envelope.h"
 #include "protocol/space/space.h"
@@ -17,6 +18,7 @@
 #define LINKS_MAX   64u
 #define PATIENCE_NS UINT64_C(20000000000)
 #define MS_NS       UINT64_C(1000000)
+#define TICK_MS_MAX INT64_C(1000000000)
 
 typedef struct tested_link {
     uint64_t number; /* the world's; 0: it ended */
@@ -130,18 +132,34 @@ static void on_fact(void *user, uint32_t node, const fb_effect *fact)
 
 /* ---- Opening: a space, and its members by the way that members come in ---- */
 
-static fb_options options_of(const json_t *limits)
+/* Milliseconds within what an envelope's time may be, of either sign, as microseconds. */
+static bool read_time(const json_t *request, const char *name, int64_t *us)
 {
-    fb_options options = fb_options_small();
-    options.sizes.envelopes = 1024;
-    options.sizes.areas = 256;
+    int64_t ms;
+    if (!fb_adapter_integer(request, name, &ms)) return false;
+    if (ms < -FB_TIMESTAMP_MS_MAX || ms > FB_TIMESTAMP_MS_MAX) return false;
+    *us = ms * 1000;
+    return true;
+}
+
+/* A limit that was given takes the place of the usual one. False: not within 1 and `most`. */
+static bool take_limit(const json_t *limits, const char *name, int64_t most, uint32_t *out)
+{
     int64_t value;
-    if (fb_adapter_integer(limits, "seen_ids", &value)) options.sizes.seen_ids = (uint32_t)value;
-    if (fb_adapter_integer(limits, "rate_per_s", &value))
-        options.timing.rate_per_s = (uint32_t)value;
-    if (fb_adapter_integer(limits, "rate_burst", &value))
-        options.timing.rate_burst = (uint32_t)value;
-    return options;
+    if (json_object_get(limits, name) == NULL) return true;
+    if (!fb_adapter_integer(limits, name, &value) || value < 1 || value > most) return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+static bool read_limits(const json_t *limits, fb_options *options)
+{
+    *options = fb_options_small();
+    options->sizes.envelopes = 1024;
+    options->sizes.areas = 256;
+    return take_limit(limits, "seen_ids", 4096, &options->sizes.seen_ids) &&
+           take_limit(limits, "rate_per_s", 1000000, &options->timing.rate_per_s) &&
+           take_limit(limits, "rate_burst", 1000000, &options->timing.rate_burst);
 }
 
 static bool create_space(fb_adapter_node *n)
@@ -201,11 +219,13 @@ static bool add_peer(fb_adapter_node *n, const json_t *peer, const fb_options *o
 static fb_adapter_node *open_node(const json_t *request)
 {
     fb_b32 seed;
-    int64_t wall_ms;
+    int64_t wall_us;
     json_t *peers = json_object_get(request, "peers"), *peer;
     size_t i;
+    fb_options options;
     if (!fb_adapter_bytes32(request, "seed", &seed) ||
-        !fb_adapter_integer(request, "wall_ms", &wall_ms) || !json_is_array(peers) ||
+        !read_limits(json_object_get(request, "limits"), &options) ||
+        !read_time(request, "wall_ms", &wall_us) || !json_is_array(peers) ||
         json_array_size(peers) > PEERS_MAX) {
         return NULL;
     }
@@ -213,9 +233,8 @@ static fb_adapter_node *open_node(const json_t *request)
     if (n == NULL) return NULL;
     const fb_world_user user = {n, on_frame, on_closed, on_fact};
     const fb_options small = fb_options_small();
-    fb_options options = options_of(json_object_get(request, "limits"));
     n->out = json_array();
-    n->world = fb_world_new(&user, wall_ms * 1000);
+    n->world = fb_world_new(&user, wall_us);
     fb_world_add(n->world, &seed, &options);
     bool good = create_space(n);
     json_array_foreach(peers, i, peer) good = good && add_peer(n, peer, &small);
@@ -226,7 +245,7 @@ static fb_adapter_node *open_node(const json_t *request)
     for (uint32_t k = 1; k <= n->peer_count; k++) fb_world_remove(n->world, k);
     fb_world_run(n->world, 0);
     /* Whatever joining took: the clock begins as it was asked for. */
-    fb_world_set_wall(n->world, wall_ms * 1000);
+    fb_world_set_wall(n->world, wall_us);
     n->opened_ns = fb_world_mono_ns(n->world);
     json_array_clear(n->out);
     return n;
@@ -255,15 +274,15 @@ static tested_link *link_of(fb_adapter_node *n, const json_t *request)
 static json_t *step_link_up(fb_adapter_node *n, const json_t *request)
 {
     fb_id peer;
-    int64_t offset_ms = 0;
+    int64_t offset_us = 0;
     uint32_t i = 0;
     if (n->link_count == LINKS_MAX || !fb_adapter_id(request, "peer", &peer)) return NULL;
     while (i < n->peer_count && !fb_id_equal(n->peers[i].id, peer)) i++;
     if (i == n->peer_count) return NULL;
-    (void)fb_adapter_integer(request, "offset_ms", &offset_ms);
+    (void)read_time(request, "offset_ms", &offset_us);
     tested_link *link = &n->links[n->link_count++];
     link->peer = i;
-    link->end = (fb_peer_end){.own_session = n->link_count, .offset_us = offset_ms * 1000};
+    link->end = (fb_peer_end){.own_session = n->link_count, .offset_us = offset_us};
     link->number = fb_world_carrier(n->world, TESTED, n->space, &n->peers[i].key);
     fb_world_run(n->world, 0);
     return json_pack("{s:I}", "link", (json_int_t)n->link_count);
@@ -337,16 +356,16 @@ static json_t *step_publish(fb_adapter_node *n, const json_t *request)
 static json_t *step_tick(fb_adapter_node *n, const json_t *request)
 {
     int64_t ms;
-    if (!fb_adapter_integer(request, "ms", &ms) || ms < 0) return NULL;
+    if (!fb_adapter_integer(request, "ms", &ms) || ms < 0 || ms > TICK_MS_MAX) return NULL;
     fb_world_run(n->world, (uint64_t)ms * MS_NS);
     return json_object();
 }
 
 static json_t *step_clock(fb_adapter_node *n, const json_t *request)
 {
-    int64_t wall_ms;
-    if (!fb_adapter_integer(request, "wall_ms", &wall_ms)) return NULL;
-    fb_world_set_wall(n->world, wall_ms * 1000);
+    int64_t wall_us;
+    if (!read_time(request, "wall_ms", &wall_us)) return NULL;
+    fb_world_set_wall(n->world, wall_us);
     return json_object();
 }
 

@@ -44,7 +44,7 @@ static void beat(fb_peer_end *end, uint64_t echo_ns, int64_t wall_us, uint64_t m
         begin(end, FB_CHANNEL_CONTROL, ++end->control_number, in->reply, sizeof in->reply);
     fb_write_u8(&w, FB_CONTROL_HEARTBEAT);
     fb_write_u8(&w, HEARTBEAT_OPEN);
-    fb_write_u64(&w, (uint64_t)(wall_us + end->offset_us));
+    fb_write_u64(&w, (uint64_t)wall_us + (uint64_t)end->offset_us);
     fb_write_u64(&w, mono_ns);
     fb_write_u64(&w, echo_ns);
     fb_write_u64(&w, 0);

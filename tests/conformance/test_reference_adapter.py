@@ -54,7 +54,8 @@ WRONG = [
     OPEN | {"peers": [{"seed": bytes([n]).hex() * 32, "status": "approved"} for n in range(99)]}]
 
 WRONG_STEPS = [
-    {"do": "fly"}, {"do": "tick"}, {"do": "tick", "ms": -1}, {"do": "clock"}, {"do": "disk"},
+    {"do": "fly"}, {"do": "tick"}, {"do": "tick", "ms": -1}, {"do": "clock"},
+    {"do": "tick", "ms": 1 << 60}, {"do": "clock", "wall_ms": -(1 << 63)}, {"do": "disk"},
     {"do": "link_up"}, {"do": "link_up", "peer": "00" * 16}, {"do": "link_down", "link": 9},
     {"do": "deliver", "link": 0, "number": 1, "envelope": ""}, {"do": "ack", "link": 1, "number": 1},
     {"do": "publish", "object_id": "x"}, {"do": "subscribe"}]

@@ -57,7 +57,9 @@ static uint64_t variant_of(const fb_sim_world *world, state *s, uint32_t node,
         if (resets != NULL) variant += *resets;
     }
     /* Two machines with one identity know nothing of each other's messages. */
-    if (world->nodes[node].cloned) variant ^= world->nodes[node].identities;
+    if (world->nodes[node].cloned) {
+        variant ^= fb_sim_pair_key(m->space, m->peer, world->nodes[node].identities);
+    }
     return variant == 0 ? 1 : variant;
 }
 

@@ -20,7 +20,10 @@ static uint64_t database_count(const fb_node *core, left_over *out)
     uint64_t claims = 0, closed = 0, named = 0, fetches = 0, serves = 0, builders = 0;
     for (uint32_t i = 0; i < core->options.sizes.vector_entries; i++) {
         claims += db->wanted[i].used;
-        closed += db->vectors[i].used && (db->vectors[i].closed || db->vectors[i].notes != 0);
+        const fb_vector *v = &db->vectors[i];
+        /* This very life keeps its place, though a copy of the node has taken it up. */
+        bool living = v->used && db->areas[v->area].own == i + 1;
+        closed += v->used && ((v->closed && !living) || v->notes != 0);
     }
     for (uint32_t i = 0; i < core->options.sizes.areas; i++) {
         named += db->areas[i].used && (!db->areas[i].stored || db->areas[i].pins != 0);

@@ -98,8 +98,8 @@ const fb_sim_check fb_sim_check_durable_before_acked = {
     .text = "a message is acknowledged only when the record of its id is durable",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .facts =
-        FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_SEALED) | FB_SIM_FACT(FB_FACT_ACKED),
+    .facts = FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_SEALED) |
+             FB_SIM_FACT(FB_FACT_ACKED) | FB_SIM_FACT(FB_FACT_LINK_BOUND),
     .fact = fact,
     .events = UINT64_C(1) << FB_EV_WRITE_DONE,
     .event = event,

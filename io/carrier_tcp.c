@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "io/address.h"
+#include "io/dial_race.h"
 #include "io/listener.h"
 #include "protocol/base/assert.h"
 
@@ -27,9 +28,7 @@ typedef struct tcp_link {
     uv_tcp_t tcp;
     uv_timer_t timer; /* dial deadline, then linger */
     uv_getaddrinfo_t resolving;
-    struct addrinfo *found;       /* of the name that is dialled */
-    const struct addrinfo *other; /* the next of them to try */
-    uv_connect_t connecting;
+    fb_race *race; /* while dialling: over the addresses of the name */
     uv_shutdown_t shutting;
     uint32_t pins; /* handles and requests that libuv still knows; freed at 0 */
     link_state state;
@@ -112,7 +111,6 @@ static void link_unpin(tcp_link *link)
     uint64_t dial = link->dial;
     fb_error error = link->error;
     free(link->rest);
-    uv_freeaddrinfo(link->found);
     free(link);
     if (tell && number != 0) {
         carrier->handlers.closed(carrier->handlers.user, number, error);
@@ -162,6 +160,8 @@ static void link_end(tcp_link *link, fb_error error)
 {
     if (link->state == LINK_GONE) return;
     if (link->state == LINK_RESOLVING) uv_cancel((uv_req_t *)&link->resolving);
+    if (link->race != NULL) fb_race_cancel(link->race);
+    link->race = NULL;
     link->state = LINK_GONE;
     link->error = error;
     link->reading = false;
@@ -361,32 +361,6 @@ static void dial_over(uv_timer_t *timer)
     link_end(timer->data, FB_ERR_DEADLINE);
 }
 
-static void link_connect(tcp_link *link, const struct sockaddr *address);
-
-/* The socket of a failed attempt is gone: the name's next address gets a fresh one. */
-static void attempt_closed(uv_handle_t *handle)
-{
-    tcp_link *link = handle->data;
-    if (link->state != LINK_DIALLING) {
-        link_unpin(link); /* ended meanwhile */
-        return;
-    }
-    const struct addrinfo *at = link->other;
-    link->other = at->ai_next;
-    uv_tcp_init(link->carrier->loop, &link->tcp);
-    link->tcp.data = link;
-    link_connect(link, at->ai_addr);
-}
-
-static void attempt_failed(tcp_link *link)
-{
-    if (link->other != NULL) {
-        uv_close((uv_handle_t *)&link->tcp, attempt_closed);
-    } else {
-        link_end(link, FB_ERR_UNREACHABLE);
-    }
-}
-
 static void connected(tcp_link *link)
 {
     fb_carrier *carrier = link->carrier;
@@ -399,43 +373,37 @@ static void connected(tcp_link *link)
     if (link->state == LINK_OPEN) link_read(link);
 }
 
-static void connect_done(uv_connect_t *req, int status)
+static void race_over(void *user, int fd)
 {
-    tcp_link *link = req->data;
-    if (link->state == LINK_DIALLING && !uv_is_closing((uv_handle_t *)&link->tcp)) {
-        if (status == 0) {
-            connected(link);
-        } else {
-            attempt_failed(link);
-        }
+    tcp_link *link = user;
+    link->race = NULL;
+    if (fd >= 0 && uv_tcp_open(&link->tcp, fd) == 0) {
+        connected(link);
+        return;
     }
-    link_unpin(link);
+    if (fd >= 0) close(fd);
+    link_end(link, FB_ERR_UNREACHABLE);
 }
 
-static void link_connect(tcp_link *link, const struct sockaddr *address)
+static void link_connect(tcp_link *link, const fb_sockaddr *addresses, size_t count)
 {
-    link->state = LINK_DIALLING;
-    link->connecting.data = link;
-    if (uv_tcp_connect(&link->connecting, &link->tcp, address, connect_done) == 0) {
-        link->pins++;
-    } else {
-        attempt_failed(link);
+    link->state = LINK_DIALLING; /* nothing left to cancel but the race */
+    if (count == 0) {
+        link_end(link, FB_ERR_UNREACHABLE);
+    } else if (fb_race_start(link->carrier->loop, addresses, count, race_over, link, &link->race) !=
+               FB_OK) {
+        link_end(link, FB_ERR_NO_MEMORY);
     }
 }
 
 static void resolve_done(uv_getaddrinfo_t *req, int status, struct addrinfo *found)
 {
     tcp_link *link = req->data;
-    link->found = found;
     if (link->state == LINK_RESOLVING) {
-        if (status == 0 && found != NULL) {
-            link->other = found->ai_next;
-            link_connect(link, found->ai_addr);
-        } else {
-            link->state = LINK_DIALLING; /* nothing left to cancel */
-            link_end(link, FB_ERR_UNREACHABLE);
-        }
+        fb_sockaddr addresses[FB_RACE_ADDRESSES];
+        link_connect(link, addresses, status == 0 ? fb_race_order(found, addresses) : 0);
     }
+    uv_freeaddrinfo(found);
     link_unpin(link);
 }
 
@@ -458,7 +426,7 @@ void fb_carrier_dial(fb_carrier *carrier, uint64_t dial, fb_span text)
     }
     uv_timer_start(&link->timer, dial_over, FB_CARRIER_DIAL_MS, 0);
     if (fb_address_numeric(&address, &numeric)) {
-        link_connect(link, &numeric.any);
+        link_connect(link, &numeric, 1);
         return;
     }
     link->state = LINK_RESOLVING;

@@ -53,8 +53,8 @@ fb_status fb_carrier_listen(fb_carrier *carrier, const char *address, char *boun
 /* Holds accepting back, or takes it up again: connections wait in the system's queue. */
 void fb_carrier_hold(fb_carrier *carrier, bool hold);
 
-/* Answered by one `dialled`. Names are resolved without blocking the loop, and their addresses
- * tried one after another. */
+/* Answered by one `dialled`. Names are resolved without blocking the loop, and the first of their
+ * addresses that answers is taken (io/dial_race.h). */
 void fb_carrier_dial(fb_carrier *carrier, uint64_t dial, fb_span address);
 
 /* len must be within the link's credit. An unknown or closing link drops the bytes. */

@@ -8,6 +8,7 @@
 #include "protocol/base/limits.h"
 #include "protocol/database/database.h"
 #include "protocol/envelope/envelope.h"
+#include "protocol/envelope/json.h"
 #include "protocol/space/space.h"
 #include "runtime/conformance_json.h"
 #include "runtime/conformance_peer.h"
@@ -353,6 +354,39 @@ static json_t *step_publish(fb_adapter_node *n, const json_t *request)
     return status == FB_OK ? json_object() : NULL;
 }
 
+/* A local write: a new record of one collection. It is answered when it is durable, and the object
+ * is known before. */
+static json_t *step_write(fb_adapter_node *n, const json_t *request)
+{
+    static const uint8_t new_record[16], no_etag[16];
+    fb_span collection = fb_span_text("conformance");
+    const char *text = json_string_value(json_object_get(request, "text"));
+    uint8_t quoted[128], bytes[256];
+    size_t len;
+    if (text == NULL || !fb_json_quote(fb_span_text(text), quoted, sizeof quoted, &len)) {
+        return NULL;
+    }
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, n->space);
+    fb_write_u8(&w, 1);
+    fb_write_span16(&w, collection);
+    fb_write_bytes(&w, new_record, sizeof new_record);
+    fb_write_u8(&w, 1);
+    fb_write_u8(&w, 0);
+    fb_write_bytes(&w, no_etag, sizeof no_etag);
+    fb_write_u16(&w, 1);
+    fb_write_span16(&w, fb_span_text("text"));
+    fb_write_u8(&w, 1);
+    fb_write_span32(&w, fb_span_of(quoted, len));
+    fb_status status =
+        fb_world_ask(n->world, TESTED, FB_VERB_RECORD_PUT, fb_writer_span(&w), 0, NULL);
+    if (status != FB_OK && status != FB_ERR_AGAIN) return NULL;
+    json_t *answer = json_object();
+    json_object_set_new(answer, "object_id",
+                        fb_adapter_uuid(fb_area_id(n->space, FB_AREA_COLLECTION, collection)));
+    return answer;
+}
+
 static json_t *step_tick(fb_adapter_node *n, const json_t *request)
 {
     int64_t ms;
@@ -402,7 +436,7 @@ static const struct {
     {"link_up", step_link_up}, {"link_down", step_link_down}, {"deliver", step_deliver},
     {"ack", step_ack},         {"publish", step_publish},     {"tick", step_tick},
     {"clock", step_clock},     {"subscribe", step_subscribe}, {"disk", step_disk},
-    {"restart", step_restart},
+    {"restart", step_restart}, {"write", step_write},
 };
 
 static json_t *answer_open(fb_adapter_node **node, const json_t *request)

@@ -64,6 +64,7 @@ class Node:
         self.approved = {model.node_id_of(bytes.fromhex(member["public_key"]))
                          for member in members if member["status"] == "approved"}
         self.held = False      # the disk answers nothing
+        self.written = []      # objects whose writes it holds
         self.accepted = []     # (peer, id, timestamp, floor afterwards)
         self.durable = 0
         self.links = {}
@@ -143,7 +144,7 @@ class Node:
         """What is durable stays; links, windows and buckets are gone."""
         self.accepted = self.accepted[:self.durable]
         links = [(link.peer, link.offset_ms) for link in self.links.values()]
-        self.links, self.orphans, self.held = {}, {}, False
+        self.links, self.orphans, self.held, self.written = {}, {}, False, []
         self.receiver = Receiver(self.context)
         for peer, name, timestamp, floor in self.accepted:
             sender = self.receiver.sender(peer)
@@ -159,6 +160,9 @@ class Node:
         self.held = hold
         if not hold:
             self.durable = len(self.accepted)
+            written, self.written = self.written, []
+            for object_id in written:
+                self.publish(object_id)
         self.flush()
 
     # ---- Receiving ----
@@ -218,6 +222,15 @@ class Node:
             if link.peer in self.approved:
                 link.waiting[object_id] = None
         self.flush()
+
+    def write(self):
+        """An application writes a record; only the object it is in is told, and not before it is durable."""
+        self.collection = getattr(self, "collection", None) or model.uuid_text(self.new_id())
+        if self.held:
+            self.written.append(self.collection)
+        else:
+            self.publish(self.collection)
+        return self.collection
 
     def ack(self, number, message):
         link = self.links[number]

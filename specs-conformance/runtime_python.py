@@ -130,6 +130,8 @@ class Runtime:
                                                   bytes.fromhex(request["envelope"]))
             made = {"verdict": verdict} | ({"reason": reason} if reason else {})
             return made | ({"floor_reset": True} if reset else {})
+        if do == "write":
+            return {"object_id": node.write()}
         if do == "subscribe":
             return {"subscribed": request["topic"] in node.context["subscriptions"]}
         steps = {"link_down": lambda: node.link_down(request["link"]),

@@ -399,6 +399,35 @@ def what_is_published_goes_to_each_peer(adapter):
         expect(abs(e.timestamp - net.wall) <= 5000, "the time is not the clock's")
 
 
+@check("FM-3.6-2", "FM-4.1-2", "FM-4.1-7", "FM-5.2-3")
+def a_write_is_announced_once_it_is_durable(adapter):
+    net = Net(adapter)
+    link = net.link()
+    net.do("disk", hold=True)
+    written = net.do("write", text="a secret word").get("object_id")
+    net.tick(3000)
+    expect(not net.take("send"), "a change is announced, and the disk has not written it")
+    net.do("disk", hold=False)
+    net.tick(3000)
+    told = [e for _, e in net.sent(link) if object_of(e) == written]
+    expect(len(told) == 1 and told[0].message_type == CHANGED, f"{len(told)} messages about {written}")
+    expect(b"secret" not in told[0].payload, "the message carries what was written")
+
+
+@check("FM-4.1-7", "MP-6-6")
+def a_write_that_was_lost_is_not_announced(adapter):
+    net = Net(adapter)
+    net.link()
+    net.do("disk", hold=True)
+    written = net.do("write", text="lost").get("object_id")
+    net.tick(3000)
+    net.do("restart")
+    net.take("send")
+    link = net.link()
+    net.tick(10000)
+    expect(written not in [object_of(e) for _, e in net.sent(link)], "a write that was lost is announced")
+
+
 @check("MP-6-20", "FM-7.1-2")
 def the_state_has_its_own_topic(adapter):
     net = Net(adapter)

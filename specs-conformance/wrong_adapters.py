@@ -767,6 +767,36 @@ def publishes_to_one_peer_only(patch):
     patch(runtime_node.Node, "publish", publish)
 
 
+@wrong("node/a-write-is-announced")
+def announces_what_is_not_durable(patch):
+    plain = runtime_node.Node.write
+
+    def write(self):
+        with unittest.mock.patch.object(self, "held", False):
+            return plain(self)
+    patch(runtime_node.Node, "write", write)
+
+
+@wrong("node/a-write-that-was-lost")
+def announces_what_it_lost(patch):
+    plain = runtime_node.Node.restart
+
+    def restart(self):
+        written = self.written
+        plain(self)
+        self.lost = written
+
+    link_up = runtime_node.Node.link_up
+
+    def tell(self, peer, offset_ms):
+        number = link_up(self, peer, offset_ms)
+        for object_id in getattr(self, "lost", []):
+            self.publish(object_id)
+        return number
+    patch(runtime_node.Node, "restart", restart)
+    patch(runtime_node.Node, "link_up", tell)
+
+
 @wrong("node/the-state-has-its-own-topic")
 def one_topic_for_everything(patch):
     patch(runtime_node, "STATE", runtime_node.DATABASE)

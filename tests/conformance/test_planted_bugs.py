@@ -18,8 +18,7 @@ ROW = re.compile(r'^X\(\w+, "([a-z-]+)", "([^"]+)"', re.MULTILINE)
 BUGS = [name for name, place in ROW.findall((ROOT / "sim/mutants.def").read_text(encoding="utf-8"))
         if place.startswith(PLACES)]
 # What no adapter shows, and why.
-UNSEEN = {"repeated-as-new": "what goes out is the same, only the node's own account of it differs",
-          "told-before-durable": "it is about writes of applications, and `publish` writes nothing"}
+UNSEEN = {"repeated-as-new": "what goes out is the same, only the node's own account of it differs"}
 CHECKS = [check for check in suite.checks()
           if check.name.startswith(("node/", "envelope/receive/", "sequence/"))]
 

@@ -48,6 +48,8 @@ static fb_status decode_fields(fb_reader *r, uint32_t count, uint32_t *set)
             unsupported = true;
         } else if (!fb_column_valid(name, kind)) {
             return FB_ERR_BATCH_MALFORMED;
+        } else if (fb_column_of(name).field.len > FB_FIELD_NAME_BYTES_MAX) {
+            return FB_ERR_LIMIT;
         }
         if (op == FB_FIELD_SET) (*set)++;
         before = name;

@@ -34,6 +34,14 @@ bool fb_column_valid(fb_span name, uint8_t kind)
     return kind == FB_FIELD_ELEMENT && rest == 2 + ELEMENT_HASH_BYTES && name.p[len + 1] == kind;
 }
 
+bool fb_column_is(fb_span name)
+{
+    size_t len = field_len(name);
+    uint8_t kind = FB_FIELD_REGISTER;
+    if (name.len - len >= 2) kind = name.p[len + 1];
+    return fb_column_valid(name, kind);
+}
+
 fb_status fb_field_name_check(fb_span name)
 {
     if (name.len > FB_FIELD_NAME_BYTES_MAX) return FB_ERR_LIMIT;

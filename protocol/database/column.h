@@ -29,11 +29,12 @@ typedef struct fb_column {
     fb_field_kind kind;
 } fb_column;
 
-/* Of a name that fb_column_valid accepted; borrowed. */
+/* Of a name that fb_column_valid or fb_column_is accepted; borrowed. */
 fb_column fb_column_of(fb_span name);
 
-/* It is a column's name and of this kind. */
+/* It is a column's name and of this kind; of any kind. */
 bool fb_column_valid(fb_span name, uint8_t kind);
+bool fb_column_is(fb_span name);
 
 /* A field's name may be used: 1 to FB_FIELD_NAME_BYTES_MAX bytes, none of them zero.
  * FB_ERR_REQUEST_MALFORMED, FB_ERR_LIMIT. */

@@ -15,7 +15,7 @@ static fb_status check_fields(const fb_record *record)
     fb_reader r = fb_reader_of(record->fields);
     fb_reader values = fb_reader_of(record->values);
     for (uint32_t i = 0; i < record->field_count; i++) {
-        if (fb_read_span16(&r).len == 0) return FB_ERR_STORE_DAMAGED;
+        if (!fb_column_is(fb_read_span16(&r))) return FB_ERR_STORE_DAMAGED;
         uint16_t siblings = fb_read_u16(&r);
         fb_read_bytes(&r, (size_t)siblings * FB_SIBLING_BYTES);
         fb_read_dots(&r);

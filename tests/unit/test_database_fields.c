@@ -11,9 +11,11 @@
 
 #include <cmocka.h>
 
+#include "protocol/database/change.h"
 #include "protocol/database/column.h"
 #include "protocol/database/database.h"
 #include "protocol/database/dot.h"
+#include "protocol/database/record.h"
 #include "tests/unit/net_space.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -346,6 +348,70 @@ static void names_of_columns(void **state)
     assert_int_equal(fb_column_element(room, whole, fb_span_text("1")).len, sizeof room);
 }
 
+static fb_status decode_change(fb_span name, uint8_t kind)
+{
+    static const uint8_t author[16];
+    uint8_t bytes[512];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_change_write_head(&w, test_net_record_id(1), FB_CHANGE_WRITE, 1, FB_AUTHOR_OPERATOR, author);
+    fb_write_u16(&w, 0);
+    fb_write_u16(&w, 1);
+    fb_write_span16(&w, name);
+    fb_write_u8(&w, kind);
+    fb_write_u8(&w, FB_FIELD_UNSET);
+    fb_write_u16(&w, 0);
+    assert_false(w.failed);
+    fb_change change;
+    return fb_change_decode(fb_writer_span(&w), &change);
+}
+
+static fb_status decode_record(fb_span name)
+{
+    static const uint8_t fingerprint[16];
+    uint8_t bytes[512];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_u8(&w, FB_RECORD_VERSION);
+    fb_write_bytes(&w, fingerprint, sizeof fingerprint);
+    fb_write_u16(&w, 0);
+    fb_write_u32(&w, (uint32_t)(8 + 2 + name.len + 4));
+    for (int i = 0; i < 3; i++) fb_write_u16(&w, 0); /* existence, what is kept */
+    fb_write_u16(&w, 1);
+    fb_write_span16(&w, name);
+    fb_write_u32(&w, 0); /* siblings, what is kept */
+    assert_false(w.failed);
+    fb_record record;
+    return fb_record_decode(fb_writer_span(&w), &record);
+}
+
+/* From a peer, and in a store that is damaged or older than columns. */
+static void names_that_are_no_columns(void **state)
+{
+    (void)state;
+    char name[FB_COLUMN_NAME_BYTES_MAX];
+    memset(name, 'n', sizeof name);
+    fb_span longest = fb_span_of(name, FB_FIELD_NAME_BYTES_MAX);
+    fb_span longer = fb_span_of(name, FB_FIELD_NAME_BYTES_MAX + 1);
+    assert_int_equal(decode_change(longest, FB_FIELD_REGISTER), FB_OK);
+    assert_int_equal(decode_change(longer, FB_FIELD_REGISTER), FB_ERR_LIMIT);
+    assert_int_equal(decode_record(longest), FB_OK);
+    name[longer.len] = 0;
+    name[longer.len + 1] = FB_FIELD_COUNTER;
+    fb_span counter = fb_span_of(name, longer.len + 2);
+    assert_int_equal(decode_change(counter, FB_FIELD_COUNTER), FB_ERR_LIMIT);
+    static const struct {
+        const char *name;
+        size_t len;
+    } wrong[] = {{"", 0},      {"a\0", 2},      {"\0\2", 2},   {"a\0\1", 3},
+                 {"a\0\4", 3}, {"a\0\377b", 4}, {"a\0\2b", 4}, {"a\0\3b", 4}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        fb_span span = fb_span_of(wrong[i].name, wrong[i].len);
+        for (uint8_t kind = FB_FIELD_REGISTER; kind <= FB_FIELD_ELEMENT; kind++) {
+            assert_int_equal(decode_change(span, kind), FB_ERR_BATCH_MALFORMED);
+        }
+        assert_int_equal(decode_record(span), FB_ERR_STORE_DAMAGED);
+    }
+}
+
 static void sums_are_exact(void **state)
 {
     (void)state;
@@ -386,6 +452,7 @@ int main(void)
         cmocka_unit_test(long_elements_are_stored_apart),
         cmocka_unit_test(kinds_are_not_mixed),
         cmocka_unit_test(names_of_columns),
+        cmocka_unit_test(names_that_are_no_columns),
         cmocka_unit_test(sums_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

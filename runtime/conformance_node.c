@@ -280,7 +280,10 @@ static json_t *step_link_up(fb_adapter_node *n, const json_t *request)
     if (n->link_count == LINKS_MAX || !fb_adapter_id(request, "peer", &peer)) return NULL;
     while (i < n->peer_count && !fb_id_equal(n->peers[i].id, peer)) i++;
     if (i == n->peer_count) return NULL;
-    (void)read_time(request, "offset_ms", &offset_us);
+    if (json_object_get(request, "offset_ms") != NULL &&
+        !read_time(request, "offset_ms", &offset_us)) {
+        return NULL;
+    }
     tested_link *link = &n->links[n->link_count++];
     link->peer = i;
     link->end = (fb_peer_end){.own_session = n->link_count, .offset_us = offset_us};

@@ -51,11 +51,15 @@ WRONG = [
     {"op": "session", "do": "open"}, {"op": "session", "do": "open", "context": {}},
     {"op": "node"}, {"op": "node", "do": "tick", "ms": 1}, OPEN | {"seed": "00"},
     OPEN | {"peers": [{"seed": A.seed.hex(), "status": "revoked"}]}, OPEN | {"peers": None},
+    *(OPEN | {"limits": {name: value}} for name in ("seen_ids", "rate_per_s", "rate_burst")
+      for value in (-1, 0, 1 << 32, "1")),
+    OPEN | {"wall_ms": 1 << 62}, OPEN | {"wall_ms": -(1 << 63)}, OPEN | {"wall_ms": 1 << 80},
     OPEN | {"peers": [{"seed": bytes([n]).hex() * 32, "status": "approved"} for n in range(99)]}]
 
 WRONG_STEPS = [
     {"do": "fly"}, {"do": "tick"}, {"do": "tick", "ms": -1}, {"do": "clock"},
     {"do": "tick", "ms": 1 << 60}, {"do": "clock", "wall_ms": -(1 << 63)}, {"do": "disk"},
+    {"do": "link_up", "peer": A.node_id.hex(), "offset_ms": 1 << 62},
     {"do": "link_up"}, {"do": "link_up", "peer": "00" * 16}, {"do": "link_down", "link": 9},
     {"do": "deliver", "link": 0, "number": 1, "envelope": ""}, {"do": "ack", "link": 1, "number": 1},
     {"do": "publish", "object_id": "x"}, {"do": "subscribe"}]

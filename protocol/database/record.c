@@ -131,6 +131,15 @@ uint32_t fb_record_displayed(const fb_record_field *field, int64_t horizon)
     return best;
 }
 
+bool fb_record_is_integer(const fb_record_field *field, uint32_t at)
+{
+    fb_record_field walk = *field;
+    fb_sibling sibling;
+    int64_t number;
+    for (uint32_t i = 0; i <= at; i++) sibling = fb_record_sibling(&walk, i);
+    return !sibling.apart && fb_integer_parse(sibling.value, &number);
+}
+
 bool fb_record_visible(const fb_record *record, int64_t horizon, int64_t *stamp)
 {
     bool visible = false;

@@ -81,6 +81,9 @@ fb_sibling fb_record_sibling(fb_record_field *field, uint32_t at);
  * most `horizon`; FB_NONE when there is none. */
 uint32_t fb_record_displayed(const fb_record_field *field, int64_t horizon);
 
+/* The value of that sibling is an integer, which a counter may count on from. */
+bool fb_record_is_integer(const fb_record_field *field, uint32_t at);
+
 /* The record exists for readers: something living is stamped at most `horizon`. *stamp: the
  * greatest such stamp. */
 bool fb_record_visible(const fb_record *record, int64_t horizon, int64_t *stamp);

@@ -125,15 +125,6 @@ static void newest_raise(const uint8_t **newest, const uint8_t *entry)
     }
 }
 
-static bool shows_integer(const fb_record_field *column, uint32_t at)
-{
-    fb_record_field walk = *column;
-    fb_sibling sibling;
-    int64_t number;
-    for (uint32_t i = 0; i <= at; i++) sibling = fb_record_sibling(&walk, i);
-    return !sibling.apart && fb_integer_parse(sibling.value, &number);
-}
-
 /* False at the end. `walk` is left behind the last column of the field. */
 static bool group_next(fb_record_walk *walk, int64_t horizon, group *out, fb_span *field)
 {
@@ -150,7 +141,7 @@ static bool group_next(fb_record_walk *walk, int64_t horizon, group *out, fb_spa
         uint32_t shown = fb_record_displayed(&column, horizon);
         if (shown == FB_NONE) continue;
         newest_raise(&out->newest[name.kind], column.siblings + (size_t)shown * FB_SIBLING_BYTES);
-        if (name.kind == FB_FIELD_REGISTER) integer = shows_integer(&column, shown);
+        if (name.kind == FB_FIELD_REGISTER) integer = fb_record_is_integer(&column, shown);
     }
     out->counts_on = integer && out->newest[FB_FIELD_COUNTER] != NULL;
     if (out->counts_on) {

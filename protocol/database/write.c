@@ -95,15 +95,6 @@ static void unset_column(building *b, const fb_record_field *old)
     b->count++;
 }
 
-static bool displayed_integer(const fb_record_field *column, uint32_t at)
-{
-    fb_record_field walk = *column;
-    fb_sibling sibling;
-    int64_t number;
-    for (uint32_t i = 0; i <= at; i++) sibling = fb_record_sibling(&walk, i);
-    return !sibling.apart && fb_integer_parse(sibling.value, &number);
-}
-
 /* The field may be used so: what it shows now is nothing or of that kind. An integer is what a
  * counter counts on from. */
 static bool kind_fits(const building *b, columns c, const fb_field_write *field)
@@ -114,7 +105,7 @@ static bool kind_fits(const building *b, columns c, const fb_field_write *field)
         if (at == FB_NONE) continue;
         switch (c.name.kind) {
         case FB_FIELD_REGISTER:
-            if (!adds || !displayed_integer(&c.column, at)) return false;
+            if (!adds || !fb_record_is_integer(&c.column, at)) return false;
             break;
         case FB_FIELD_COUNTER:
             if (!adds) return false;

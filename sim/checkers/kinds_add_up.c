@@ -15,7 +15,7 @@ typedef struct shown {
     bool element[FB_SIM_ELEMENTS];
 } shown;
 
-/* {"e0","e2"}: of elements that the workload knows. */
+/* ["e0","e2"]: of elements that the workload knows. */
 static void read_set(fb_span text, shown *out)
 {
     for (uint32_t e = 0; e < FB_SIM_ELEMENTS; e++) {

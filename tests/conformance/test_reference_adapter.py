@@ -41,6 +41,7 @@ OPEN = {"op": "node", "do": "open", "seed": B.seed.hex(), "wall_ms": 17180000000
 
 WRONG = [
     b"", b"{", b"[]", b"null", b"\xff", b'{"op":"hello","op":"hello"}', b'{"op":7}', b"{}",
+    b'{"op":"hello","x":1\0}',
     {"op": "fly"}, VERIFY | {"encoding": "xml"}, VERIFY | {"input": "0"}, VERIFY | {"input": "zz"},
     VERIFY | {"input": None}, VERIFY | {"context": {}}, VERIFY | {"context": 1},
     VERIFY | {"context": context(past_ms=-1)}, VERIFY | {"context": context(rate_per_s=1 << 40)},

@@ -65,6 +65,14 @@ static void record(fb_span in)
     if (fb_record_decode(in, &record) != FB_OK) return;
     int64_t stamp;
     (void)fb_record_visible(&record, 0, &stamp);
+    fb_record_walk walk = fb_record_walk_of(&record);
+    fb_record_field column;
+    while (fb_record_next(&walk, &column)) {
+        fb_column name = fb_column_of(column.name);
+        fb_fuzz_require(name.field.len != 0 && fb_column_valid(column.name, (uint8_t)name.kind));
+        uint32_t shown = fb_record_displayed(&column, 0);
+        if (shown != FB_NONE) (void)fb_record_is_integer(&column, shown);
+    }
 }
 
 static void change(fb_span in)

@@ -8,10 +8,9 @@
 
 #define ROOM_LITTLE  ((uint64_t)64 << 20) /* bytes of disk: a warning below */
 #define FILES_LITTLE 512u
-#define OFFSET_LARGE (INT64_C(10) * 1000000) /* us: worth a look */
-#define OFFSET_BEYOND                                                                              \
-    (INT64_C(5) * 60 * 1000000) /* us: the window of profile 5 into the future                     \
-                                 */
+/* Microseconds: worth a look; the window of profile 5 into the future. */
+#define OFFSET_LARGE  (INT64_C(10) * 1000000)
+#define OFFSET_BEYOND (INT64_C(5) * 60 * 1000000)
 
 const char *fb_verdict_name(fb_verdict verdict)
 {
@@ -37,8 +36,7 @@ static void store_checks(fb_text *out, fb_verdict *worst, const fb_loop_stats *s
     char detail[512];
     if (!stats->started || !stats->running) {
         snprintf(detail, sizeof detail,
-                 "the store is being opened or read; the last incarnation "
-                 "ended with: %s",
+                 "the store is being opened or read; the last incarnation ended with: %s",
                  fb_error_text(stats->last_end));
         fb_doctor_check(out, worst, "store", FB_VERDICT_FAILED, detail,
                         "wait; when it stays so, the log says why (store_failed)");
@@ -107,8 +105,7 @@ static void listener_check(fb_text *out, fb_verdict *worst, const fb_api_node *n
                         "nobody can dial this node: it dials others", NULL);
     } else if (node->advertise[0] == 0) {
         snprintf(detail, sizeof detail,
-                 "it listens on %s and does not know under which address "
-                 "others reach it",
+                 "it listens on %s and does not know under which address others reach it",
                  node->listen);
         fb_doctor_check(out, worst, "listener", FB_VERDICT_WARNING, detail,
                         "set advertise = HOST:PORT, or name --address with each invite");
@@ -163,8 +160,10 @@ static void clock_check(fb_text *out, fb_verdict *worst, fb_span peers)
     for (uint16_t i = 0; i < count && !r.failed; i++) {
         fb_peer_row row = fb_peer_row_next(&r);
         if (row.link == 0) continue;
-        int64_t offset = row.offset_us < 0 ? -row.offset_us : row.offset_us;
-        if (offset > largest) largest = offset;
+        /* As the peer would have it: any number. */
+        int64_t ahead = row.offset_us < -INT64_MAX ? INT64_MAX : row.offset_us;
+        if (ahead < 0) ahead = -ahead;
+        if (ahead > largest) largest = ahead;
         open++;
     }
     snprintf(detail, sizeof detail, "%u links; the largest offset of a clock is %lld ms", open,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/cli.h"
+#include "runtime/doctor.h"
 #include "runtime/json_in.h"
 #include "runtime/request_codec.h"
 #include "runtime/settings.h"
@@ -277,10 +278,47 @@ static void numbers_and_times_of_the_command_line(void **state)
     assert_false(fb_cli_duration("1w", &n));
 }
 
+/* What a peer says of its clock is any number of 64 bits. */
+static void clocks_that_differ(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t offset_us;
+        fb_verdict verdict;
+    } cases[] = {
+        {0, FB_VERDICT_OK},
+        {-9999999, FB_VERDICT_OK},
+        {10000001, FB_VERDICT_WARNING},
+        {-300000000, FB_VERDICT_WARNING},
+        {-300000001, FB_VERDICT_FAILED},
+        {INT64_MAX, FB_VERDICT_FAILED},
+        {INT64_MIN, FB_VERDICT_FAILED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint8_t bytes[128];
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        fb_write_u16(&w, 1);
+        fb_write_id(&w, (fb_id){{1}});
+        fb_write_id(&w, (fb_id){{2}});
+        fb_write_span16(&w, fb_span_text("host:1"));
+        fb_write_u8(&w, 4);
+        fb_write_u32(&w, FB_OK);
+        fb_write_u64(&w, (uint64_t)cases[i].offset_us);
+        fb_write_u64(&w, 0);
+        fb_write_u64(&w, 7);
+        fb_text out = {0};
+        fb_verdict worst = FB_VERDICT_OK;
+        fb_doctor_spaces(&out, &worst, (fb_span){NULL, 0}, fb_writer_span(&w));
+        fb_text_free(&out);
+        assert_int_equal(worst, cases[i].verdict);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peer_text_cannot_leave_its_line),
+        cmocka_unit_test(clocks_that_differ),
         cmocka_unit_test(times_of_every_age),
         cmocka_unit_test(objects_keep_the_texts_of_their_values),
         cmocka_unit_test(wrong_json_is_refused_with_its_place),

@@ -142,10 +142,14 @@ static void refused(const import *m, size_t first, const fb_http_response *respo
     json_decref(problem);
 }
 
-static void stopped(const import *m, unsigned long long next)
+/* Changes `first` to `end` were not stored, or nobody said whether they were. */
+static void stopped(const import *m, size_t first, size_t end, bool answered)
 {
     fprintf(stderr, "%llu records are stored; the rest: faberio record import --from %llu\n",
-            m->stored, next);
+            m->stored, m->lines[first]);
+    if (answered) return;
+    fprintf(stderr, "lines %llu to %llu may be stored as well: then new records come twice\n",
+            m->lines[first], m->lines[end - 1]);
 }
 
 /* Writes the changes first..end of the set, in halves where it is too large for one write set. */
@@ -164,7 +168,7 @@ static fb_exit set_write(import *m, size_t first, size_t end)
     fb_exit exit = fb_http_call(m->cli, "POST", m->path.p, NULL, body.p, &response);
     fb_text_free(&body);
     if (exit != FB_EXIT_OK) {
-        stopped(m, m->lines[first]);
+        stopped(m, first, end, false);
         return exit;
     }
     exit = fb_exit_of_http(response.status);
@@ -175,7 +179,7 @@ static fb_exit set_write(import *m, size_t first, size_t end)
         if (exit == FB_EXIT_OK) exit = set_write(m, half, end);
     } else if (exit != FB_EXIT_OK) {
         refused(m, first, &response);
-        stopped(m, m->lines[first]);
+        stopped(m, first, end, true);
     } else {
         m->stored += end - first;
         m->sets++;
@@ -251,7 +255,7 @@ static FILE *spooled(FILE *in)
 static fb_exit file_open(import *m, const char *name)
 {
     bool is_input = strcmp(name, "-") == 0;
-    struct stat st;
+    struct stat st = {0};
     m->name = is_input ? "standard input" : name;
     FILE *in = is_input ? stdin : fopen(name, "re");
     if (in == NULL) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", name, strerror(errno));

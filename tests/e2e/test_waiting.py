@@ -40,6 +40,14 @@ def test_a_stopped_node_is_said(stopped, args):
     assert "Traceback" not in err and str(stopped.home) in err
 
 
+def test_an_import_that_nobody_answers(stopped):
+    """What was sent may be stored once the node goes on."""
+    code, err = stopped.refused("record", "import", "team", "c", "-", "--command-timeout", "1",
+                                stdin='\n{"fields":{}}\n{"fields":{}}\n')
+    assert code == 3 and "0 records are stored" in err and "--from 2" in err
+    assert "lines 2 to 3 may be stored as well" in err
+
+
 def test_a_full_backlog_is_the_same(stopped):
     """Who waits in front of the socket gets no further than connecting."""
     waiting = []

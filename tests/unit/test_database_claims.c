@@ -175,8 +175,9 @@ static void the_claims_of_one_leave_room_for_others(void **state)
     test_net_free(net);
 }
 
-/* Puts a first batch of a life that never was into the liar's store. */
-static void sign_life(uint64_t incarnation, uint32_t local)
+/* Puts a first batch of a life that never was into the liar's store: a record of the life's number
+ * with this column, or with none. */
+static void sign_life(uint64_t incarnation, uint32_t local, fb_span column, fb_span set_to)
 {
     fb_node *node = test_net_node(net, LIAR);
     static const uint8_t author[16];
@@ -185,7 +186,12 @@ static void sign_life(uint64_t incarnation, uint32_t local)
     fb_change_write_head(&c, test_net_record_id((uint32_t)incarnation), FB_CHANGE_WRITE, 1,
                          FB_AUTHOR_OPERATOR, author);
     fb_write_u16(&c, 0);
-    fb_write_u16(&c, 0);
+    fb_write_u16(&c, column.len != 0 ? 1 : 0);
+    if (column.len != 0) {
+        fb_change_write_field(&c, column, FB_FIELD_SET);
+        fb_write_u16(&c, 0);
+        fb_change_write_value(&c, author, set_to);
+    }
     fb_change change;
     assert_int_equal(fb_change_decode(fb_writer_span(&c), &change), FB_OK);
     fb_change_leaf(&change, (fb_dot){node->self, incarnation, 1}, leaf);
@@ -230,7 +236,10 @@ static void many_lives_fill_half_of_the_table(void **state)
     uint32_t area =
         fb_area_find(node, fb_area_id(space, FB_AREA_COLLECTION, fb_span_text("notes")));
     test_net_cut(net, LIAR, HONEST, true); /* for the victim alone */
-    for (uint64_t i = 0; i < 40; i++) sign_life(5000 + i, fb_area_get(node, area)->local);
+    const fb_span none = {NULL, 0};
+    for (uint64_t i = 0; i < 40; i++) {
+        sign_life(5000 + i, fb_area_get(node, area)->local, none, none);
+    }
     test_net_restart(net, LIAR);
     test_net_run(net, 300 * SECOND);
     assert_true(counted(FB_COUNTER_LIVES_REFUSED) > 0);
@@ -252,6 +261,45 @@ static void many_lives_fill_half_of_the_table(void **state)
     test_net_free(net);
 }
 
+/* What is signed well is taken when its values are those of their columns. */
+static void values_of_another_kind_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        fb_field_kind kind;
+        const char *named, *value; /* of an element: that the name is of */
+        bool taken;
+    } cases[] = {
+        {FB_FIELD_REGISTER, NULL, "\"x\"", true},
+        {FB_FIELD_REGISTER, NULL, "x", false},
+        {FB_FIELD_COUNTER, NULL, "-12", true},
+        {FB_FIELD_COUNTER, NULL, "1.5", false},
+        {FB_FIELD_COUNTER, NULL, "\"1\"", false},
+        {FB_FIELD_COUNTER, NULL, "12345678901234567890", false},
+        {FB_FIELD_ELEMENT, "[1]", "[1]", true},
+        {FB_FIELD_ELEMENT, "[1]", "[2]", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin(NULL);
+        assert_int_equal(test_net_put(net, LIAR, space, "notes", 1, "1"), FB_OK);
+        test_net_run(net, 10 * SECOND);
+        fb_node *node = test_net_node(net, LIAR);
+        uint32_t area =
+            fb_area_find(node, fb_area_id(space, FB_AREA_COLLECTION, fb_span_text("notes")));
+        uint8_t room[FB_COLUMN_NAME_BYTES_MAX];
+        fb_span name = fb_span_text("f");
+        if (cases[i].kind == FB_FIELD_COUNTER) name = fb_column_counter(room, name);
+        if (cases[i].kind == FB_FIELD_ELEMENT) {
+            name = fb_column_element(room, name, fb_span_text(cases[i].named));
+        }
+        sign_life(5000, fb_area_get(node, area)->local, name, fb_span_text(cases[i].value));
+        test_net_restart(net, LIAR);
+        test_net_run(net, 60 * SECOND);
+        assert_int_equal(test_net_has(net, VICTIM, space, "notes", 5000), cases[i].taken);
+        test_net_free(net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +308,7 @@ int main(void)
         cmocka_unit_test(another_life_is_asked_for_after_the_call),
         cmocka_unit_test(the_claims_of_one_leave_room_for_others),
         cmocka_unit_test(many_lives_fill_half_of_the_table),
+        cmocka_unit_test(values_of_another_kind_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,15 +276,15 @@ static void finish(fb_exchange *x)
     fb_exchange_answer(x, 200);
 }
 
-static void keep(fb_text *text, fb_error error, fb_span answer)
+static void keep(fb_text *text, fb_span answer)
 {
-    if (error == FB_OK) fb_text_bytes(text, answer.p, answer.len);
+    fb_text_bytes(text, answer.p, answer.len);
 }
 
 static void record_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     doctor *d = x->own;
-    keep(&d->record, error, answer);
+    if (error == FB_OK) keep(&d->record, answer);
     d->record_error = error;
     finish(x);
 }
@@ -292,7 +292,8 @@ static void record_told(fb_exchange *x, fb_error error, fb_span answer)
 static void areas_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     doctor *d = x->own;
-    keep(&d->areas, error, answer);
+    if (fb_exchange_refused(x, error)) return;
+    keep(&d->areas, answer);
     if (x->args[2] == NULL) {
         finish(x);
         return;
@@ -308,7 +309,8 @@ static void areas_told(fb_exchange *x, fb_error error, fb_span answer)
 static void messages_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     doctor *d = x->own;
-    keep(&d->messages, error, answer);
+    if (fb_exchange_refused(x, error)) return;
+    keep(&d->messages, answer);
     if (x->args[1] == NULL) {
         finish(x);
         return;
@@ -324,7 +326,7 @@ static void members_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     doctor *d = x->own;
     if (fb_exchange_refused(x, error)) return;
-    keep(&d->members, error, answer);
+    keep(&d->members, answer);
     fb_exchange_ask(x, FB_VERB_PEER_MESSAGES, 0, (fb_span){NULL, 0}, messages_told);
 }
 
@@ -337,7 +339,8 @@ static void about_space(fb_exchange *x)
 static void peers_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     doctor *d = x->own;
-    keep(&d->peers, error, answer);
+    if (fb_exchange_refused(x, error)) return;
+    keep(&d->peers, answer);
     if (x->args[0] == NULL) {
         finish(x);
     } else {
@@ -348,7 +351,8 @@ static void peers_told(fb_exchange *x, fb_error error, fb_span answer)
 static void spaces_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     doctor *d = x->own;
-    keep(&d->spaces, error, answer);
+    if (fb_exchange_refused(x, error)) return;
+    keep(&d->spaces, answer);
     fb_exchange_ask(x, FB_VERB_PEER_LIST, 0, (fb_span){NULL, 0}, peers_told);
 }
 

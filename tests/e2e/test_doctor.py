@@ -56,7 +56,9 @@ def test_a_member_in_each_of_its_states(net):
     assert peer["status"] == "warning" and "approve" in peer["remedy"]
     assert "waits" in check(ask(b), "space")[0]["detail"]
     a.json("space", "approve", "team", b.id)
-    linked = eventually(lambda: ask(a, "team")["item"]["peers"][0], lambda p: p.get("linked"))
+    # Linked, and it has said under which address it is found.
+    linked = eventually(lambda: ask(a, "team")["item"]["peers"][0],
+                        lambda p: p.get("linked") and p["address"] == b.listen)
     assert linked["status"] == "ok" and linked["heard_ms_ago"] >= 0
     assert b.stop() == 0
     gone = eventually(lambda: ask(a, "team")["item"]["peers"][0], lambda p: not p.get("linked"))

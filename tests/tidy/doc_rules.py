@@ -118,4 +118,26 @@ def document_counter(tree):
         yield Finding(page, explained[name], f"{name} is not counted")
 
 
-RULES = (document_link, document_path, document_command, document_counter)
+_TEST = re.compile(r"^((?:tests|specs-conformance)/[\w./-]+\.(?:c|py)):(\w+)$")
+
+
+def document_test(tree):
+    """A test that a document names as `FILE:NAME` is in that file, and runs."""
+    for path in _documents(tree):
+        for number, line, later in _prose(tree, path):
+            for span in () if later else _SPAN.findall(line):
+                match = _TEST.match(span)
+                if not match:
+                    continue
+                file, name = match.groups()
+                text = "\n".join(tree.lines(file)) if tree.exists(file) else ""
+                if file.endswith(".py"):
+                    found = re.search(rf"^def {name}\(", text, re.M)
+                else:
+                    found = re.search(rf"^static void {name}\(", text, re.M) and re.search(
+                        rf"\b(?:TEST|cmocka_unit_test\w*)\({name}\b", text)
+                if not found:
+                    yield Finding(path, number, f"there is no test {name} in {file}")
+
+
+RULES = (document_link, document_path, document_command, document_counter, document_test)

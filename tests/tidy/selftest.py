@@ -137,6 +137,15 @@ SAMPLES = {
           "protocol/core/observe.h", 1),
          ({"protocol/core/observe.h": "", "docs/OPERATIONS.md": "# Counters\n| `b` | is |\n"},
           "docs/OPERATIONS.md", 2)]),
+    doc_rules.document_test: (
+        {"tests/unit/test_a.c": "static void b(void **state)\n{\n}\n    TEST(b),\n",
+         "tests/e2e/test_c.py": "def test_d():\n",
+         "README.md": "`tests/unit/test_a.c:b`, `tests/e2e/test_c.py:test_d`\n"},
+        [({"README.md": "`tests/unit/test_a.c:b`\n"}, "README.md", 1),
+         ({"tests/unit/test_a.c": "static void b(void **state)\n", "README.md":
+           "\n`tests/unit/test_a.c:b`\n"}, "README.md", 2),
+         ({"tests/e2e/test_c.py": "def test_e():\n", "README.md":
+           "`tests/e2e/test_c.py:test_d`\n"}, "README.md", 1)]),
 }
 
 # rule -> (good source, [bad sources]): compiled into an archive.

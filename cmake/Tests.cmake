@@ -23,6 +23,11 @@ foreach(source ${FB_UNIT_TESTS})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 240)
 endforeach()
 
+# Memory that runs out where the test says.
+foreach(name malloc calloc realloc strdup)
+  target_link_options(test_allocation PRIVATE -Wl,--wrap=${name})
+endforeach()
+
 # The hashes of this build against the golden file: docs/SIMULATOR.md says what a difference means.
 if(TARGET faberio-sim)
   add_test(NAME golden_hashes COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/determinism.py

@@ -27,6 +27,29 @@ static void error_names_are_unique(void **state)
     assert_string_equal(fb_error_name((fb_error)9999), "unknown");
 }
 
+/* Each has its row in all three tables; a number that is none is fatal. */
+static void errors_have_texts_and_classes(void **state)
+{
+    (void)state;
+    static const struct {
+        fb_error error;
+        const char *label, *text;
+        fb_error_class class;
+    } all[] = {
+#define ROW(code, name, label, text, class) {FB_ERR_##name, label, text, FB_CLASS_##class},
+        FB_ERROR_TABLE(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        assert_string_equal(fb_error_name(all[i].error), all[i].label);
+        assert_string_equal(fb_error_text(all[i].error), all[i].text);
+        assert_true(all[i].error == FB_OK || all[i].text[0] != 0);
+        assert_int_equal(fb_error_class_of(all[i].error), all[i].class);
+    }
+    assert_string_equal(fb_error_text((fb_error)9999), "no such error");
+    assert_int_equal(fb_error_class_of((fb_error)9999), FB_CLASS_FATAL);
+}
+
 static void cursors_fail_stickily(void **state)
 {
     (void)state;
@@ -65,6 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_names_are_unique),
+        cmocka_unit_test(errors_have_texts_and_classes),
         cmocka_unit_test(cursors_fail_stickily),
         cmocka_unit_test(draws_are_keyed),
     };

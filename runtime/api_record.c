@@ -80,7 +80,7 @@ static void got(fb_exchange *x, fb_error error, fb_span answer)
     fb_exchange_answer(x, x->created ? 201 : 200);
 }
 
-static void get(fb_exchange *x)
+void fb_record_show(fb_exchange *x)
 {
     uint8_t room[16 + 3 + FB_COLLECTION_NAME_BYTES_MAX + 16];
     fb_writer w = fb_writer_of(room, sizeof room);
@@ -106,7 +106,7 @@ static void put_done(fb_exchange *x, fb_error error, fb_span answer)
     char id[FB_UUID_TEXT_LEN + 1] = "";
     fb_uuid_format(x->record, id);
     if (x->created) snprintf(x->location, sizeof x->location, "%s", id);
-    get(x);
+    fb_record_show(x);
 }
 
 static void put_in_space(fb_exchange *x)
@@ -147,7 +147,7 @@ void fb_patch_record(fb_exchange *x)
 
 static void get_in_space(fb_exchange *x)
 {
-    if (fb_collection_check(x) && record_id(x, x->args[2], false)) get(x);
+    if (fb_collection_check(x) && record_id(x, x->args[2], false)) fb_record_show(x);
 }
 
 void fb_get_record(fb_exchange *x)

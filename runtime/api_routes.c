@@ -40,10 +40,10 @@ const fb_route fb_routes[] = {
     {"GET", COLLECTION "/records", "limit after", fb_get_records, true, false},
     {"POST", COLLECTION "/records:batch", NULL, fb_post_batch, true, false},
     {"GET", SPACE "/changes", "since", fb_get_changes, true, false},
+    {"GET", SPACE "/conflicts", "collection after", fb_get_conflicts, true, false},
+    {"POST", SPACE "/conflicts/*", NULL, fb_post_conflict, true, false},
 
     {"GET", SPACE "/policies", NULL, not_built, false, false},
     {"POST", SPACE "/policies", NULL, not_built, false, false},
-    {"GET", SPACE "/conflicts", NULL, not_built, true, false},
-    {"POST", SPACE "/conflicts/*", NULL, not_built, true, false},
     {0},
 };

@@ -33,5 +33,10 @@ void fb_delete_record(fb_exchange *x);
 void fb_get_records(fb_exchange *x);
 void fb_post_batch(fb_exchange *x);
 void fb_get_changes(fb_exchange *x);
+void fb_get_conflicts(fb_exchange *x);
+void fb_post_conflict(fb_exchange *x);
+
+/* Answers with the record x->record of the collection args[1]. */
+void fb_record_show(fb_exchange *x);
 
 #endif

@@ -113,6 +113,18 @@ static const fb_command commands[] = {
     {"record watch", "SPACE [--since CURSOR]", "a line for each change, as it is applied here",
      "since=", "Without --since only what is new. Says `watching` on standard error first.", 1, 1,
      fb_cmd_record_watch, NULL},
+
+    {"conflicts list", "SPACE", "fields that have more than one value", "",
+     "Writers who had not seen each other: the displayed value first, then the others.", 1, 1,
+     fb_cmd_conflicts_list, NULL},
+    {"conflicts resolve", "SPACE ITEM --keep mine|theirs|both|VALUE", "settle one of them", "keep=",
+     "ITEM is what `conflicts list` shows: COLLECTION/ID/FIELD.\n"
+     "  mine    the value that this node wrote last\n"
+     "  theirs  the first of the others\n"
+     "  both    an array of all of them\n"
+     "  VALUE   any JSON: '\"a text needs its quotes\"'\n"
+     "Exit code 5 when the record changed meanwhile: look again.",
+     2, 2, fb_cmd_conflicts_resolve, NULL},
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
@@ -120,13 +132,10 @@ static const fb_command commands[] = {
 /* What the command contract names and this version does not have: said, so that nobody takes it for
  * a mistyped name. */
 static const char *const not_built[] = {
-
-    "space revoke", "space role",  "space rename",   "space delete",
-    "file",         "file put",    "file get",       "file list",
-    "file delete",  "conflicts",   "conflicts list", "conflicts resolve",
-    "policy",       "policy show", "policy set",     "policy explain",
-    "export",       "import",      "verify",         "scrub",
-    "key backup",   "key rotate",
+    "space revoke", "space role", "space rename",   "space delete", "file",
+    "file put",     "file get",   "file list",      "file delete",  "policy",
+    "policy show",  "policy set", "policy explain", "export",       "import",
+    "verify",       "scrub",      "key backup",     "key rotate",
 };
 
 static void usage(FILE *out)

@@ -306,8 +306,8 @@ def test_counters_and_sets(net):
 @pytest.mark.parametrize("args", [
     ["space", "revoke", "s", "n"], ["space", "role", "s"],
     ["space", "rename", "a", "b"], ["space", "delete", "s"],
-    ["file", "put", "s", "a", "b"], ["file", "list"], ["conflicts", "list", "s"],
-    ["conflicts", "resolve", "s", "i", "--keep", "mine"], ["policy", "show"], ["policy", "set"],
+    ["file", "put", "s", "a", "b"], ["file", "list"],
+    ["policy", "show"], ["policy", "set"],
     ["policy", "explain"], ["export", "s", "f"], ["import", "f"], ["verify", "s", "--peers"],
     ["scrub"], ["key", "backup", "f"], ["key", "rotate"],
     ["run", "--record", "f"], ["help", "scrub"],

@@ -174,6 +174,56 @@ def test_two_writers_of_one_field_conflict_and_agree(team):
     assert {r["fields"]["title"] for r in records} == {"settled"}
 
 
+def test_conflicts_are_listed_and_settled(team):
+    # FI-2-8
+    a, b, _ = team.nodes
+    made = [put(a, "x=0", "y=0", "z=0", "w=0", "n=0"), put(a, "x=0")]
+    ids = [m["id"] for m in made]
+    team.converged(ids)
+    assert a.rows("conflicts", "list", "team") == []
+    for relay in team.relays:
+        relay.cut()
+    for node in team.nodes:
+        eventually(lambda node=node: node.json("status")["links"], lambda links: links == 0)
+    put(a, 'x="a"', 'y="a"', 'z="a"', 'w="a"', "n+=1", 's:+="a"', record=ids[0])
+    put(b, 'x="b"', 'y="b"', 'z="b"', 'w="b"', "n+=2", 's:+="b"', record=ids[0])
+    put(a, "x=1", record=ids[1])
+    put(b, "x=2", record=ids[1])
+    for relay in team.relays:
+        relay.heal()
+    rows = eventually(lambda: a.rows("conflicts", "list", "team"), lambda rows: len(rows) == 5)
+    assert rows == b.rows("conflicts", "list", "team")
+    items = {(r["id"], r["field"]): r["item"] for r in rows}
+    assert set(items) == {(ids[0], f) for f in "wxyz"} | {(ids[1], "x")}
+    for row in rows:
+        assert row["item"] == f"{COLLECTION}/{row['id']}/{row['field']}"
+        assert len(row["others"]) == 1
+        assert {row["node_id"], row["others"][0]["node_id"]} == {a.id, b.id}
+    record = a.json("record", "get", "team", COLLECTION, ids[0])
+    assert record["fields"]["n"] == 3 and sorted(record["fields"]["s"]) == ["a", "b"]
+
+    def settle(node, record, field, keep):
+        return node.json("conflicts", "resolve", "team", items[record, field], "--keep", keep)
+
+    assert settle(a, ids[0], "x", "mine")["fields"]["x"] == "a"
+    assert settle(a, ids[0], "y", "theirs")["fields"]["y"] == "b"
+    assert sorted(settle(a, ids[0], "z", "both")["fields"]["z"]) == ["a", "b"]
+    assert settle(a, ids[0], "w", '{"by": "hand"}')["fields"]["w"] == {"by": "hand"}
+    row, = eventually(lambda: b.rows("conflicts", "list", "team"), lambda rows: len(rows) == 1)
+    assert row["id"] == ids[1]
+    for argument, code, why in [
+            (items[ids[0], "x"], 1, "no conflict"),
+            (f"{COLLECTION}/{ids[0]}/none", 1, "no conflict"), (COLLECTION, 2, "COLLECTION/ID"),
+            (f"{COLLECTION}/{ids[0]}", 2, "COLLECTION/ID"), (f"/{ids[0]}/x", 2, "COLLECTION/ID"),
+            (f"no such/{ids[0]}/x", 1, "absent")]:
+        got, err = b.refused("conflicts", "resolve", "team", argument, "--keep", "mine")
+        assert got == code and why in err, (argument, got, err)
+    assert b.refused("conflicts", "resolve", "team", row["item"])[0] == 2
+    assert b.refused("conflicts", "resolve", "team", row["item"], "--keep", "hers")[0] == 2
+    assert settle(b, ids[1], "x", "mine")["fields"]["x"] == 2
+    eventually(lambda: a.rows("conflicts", "list", "team"), lambda rows: rows == [])
+
+
 def test_killed_and_started_again(team):
     a, b, c = team.nodes
     ids = [put(node, "round=0")["id"] for node in team.nodes]

@@ -38,6 +38,7 @@ typedef struct judged {
     const apply_context *c;
     uint64_t seq; /* of the change being merged */
     bool again;   /* a life became closed since the read */
+    bool unread;  /* the store will tell whether the life before is here */
 } judged;
 
 static void apply_run(fb_node *node, fb_op *op);
@@ -205,7 +206,10 @@ static fb_status judge_chain(const fb_node *node, judged *j)
         hash = v->hash;
     } else {
         bool known;
-        if (j->op == NULL) return FB_OK;
+        if (j->op == NULL) {
+            j->unread = true;
+            return FB_OK;
+        }
         if (!life_at(node, j, false, j->signer, before, &known, &life)) {
             if (!known) j->again = true;
             return FB_ERR_BATCH_CHAIN;
@@ -281,7 +285,8 @@ static fb_status judge(fb_node *node, judged *j)
     if (fb_id_equal(j->signer, node->self) && j->batch->incarnation == node->incarnation) {
         return FB_ERR_BATCH_FORK;
     }
-    FB_TRY(judge_epoch(node, j));
+    /* What it follows is to be known first: of that depends what is asked for. */
+    if (!j->unread) FB_TRY(judge_epoch(node, j));
     if (!j->own_area || j->op != NULL) FB_TRY(judge_author(node, j));
     return FB_OK;
 }

@@ -96,7 +96,7 @@ static void write_range(const fb_node *node, uint32_t area, const fb_wanted *wan
     uint32_t count = 0;
     fb_write_u8(w, 0);
     uint32_t same = fb_vector_find(node, area, wanted->node, wanted->incarnation);
-    if (MUTANT(FETCH_FROM_THE_START, false, true)) return;
+    if (MUTANT(FETCH_FROM_THE_START, wanted->whole, true)) return;
     if (same != FB_NONE) {
         fb_write_u64(w, wanted->incarnation);
         fb_write_u64(w, fb_vector_get(node, same)->batch);
@@ -430,15 +430,52 @@ static void pause_signer(fb_node *node, uint32_t slot)
     }
 }
 
+/* The first batch of the life that was asked for follows one that is not here: it came alone, since
+ * no head of ours is before it. Without heads all that is before it comes. */
+static bool ask_for_whole(fb_node *node, const fb_fetch *fetch, uint32_t slot, bool first)
+{
+    if (!first || fetch->number != 1 || fetch->incarnation != asked_life(node, slot)) return false;
+    bool news = false;
+    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
+        fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        uint32_t place = at - 1;
+        at = wanted->next;
+        if (wanted->incarnation != fetch->incarnation || wanted->whole ||
+            !fb_id_equal(wanted->node, fetch->signer)) {
+            continue;
+        }
+        news = true;
+        wanted->whole = MUTANT(FORK_NEVER_WHOLE, true, false);
+        fb_wanted_touch(node, place);
+    }
+    return news;
+}
+
+/* Something of it came: from now on heads here are before the rest. */
+static void heads_are_here(fb_node *node, const fb_fetch *fetch)
+{
+    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
+        fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        uint32_t place = at - 1;
+        at = wanted->next;
+        if (!wanted->whole || !fb_id_equal(wanted->node, fetch->signer)) continue;
+        wanted->whole = false;
+        fb_wanted_touch(node, place);
+    }
+}
+
 /* A batch's outcome. False: the call is given up. */
 static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
 {
     fb_fetch *fetch = &node->database->fetches[slot];
     fetch->heard = true;
     fetch->heard_ns = node->mono_ns;
+    bool first = !fb_id_equal(fetch->heard_of, fetch->signer);
+    fetch->heard_of = fetch->signer;
     switch (status) {
     case FB_OK:
         fetch->progress = true;
+        heads_are_here(node, fetch);
         return true;
     case FB_ERR_DUPLICATE:
         fb_wanted_satisfy(node, fetch->area, fetch->signer, fetch->incarnation, fetch->number,
@@ -448,6 +485,10 @@ static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
         park(node, slot);
         return true;
     case FB_ERR_BATCH_CHAIN:
+        if (ask_for_whole(node, fetch, slot, first)) {
+            fetch->progress = true;
+            return false;
+        }
         /* What follows a parked or refused one. */
         return true;
     case FB_ERR_BATCH_EARLY:

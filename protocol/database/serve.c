@@ -7,7 +7,10 @@
  * what the caller has, through the lives between, to the one named. What is not here is left out.
  *
  * The chain is walked back from the life that is named to one the caller has, or to the first; a
- * long walk remembers its near end only and is done again from there. */
+ * long walk remembers its near end only and is done again from there. When none of the heads that
+ * the caller has is on the way, the life forks from the middle of what it has (a store was set
+ * back), as a rule: the life comes alone. If what it follows is not there, the caller asks again
+ * without heads. */
 #include "protocol/database/state.h"
 
 #define ITEMS_AT_ONCE 64u
@@ -98,6 +101,10 @@ static bool walk(fb_node *node, uint32_t slot, uint64_t incarnation, uint64_t up
         incarnation = v->previous_incarnation;
         upto = v->previous_number;
     }
+    if (MUTANT(FORK_FROM_THE_START, range->have_count == 0, true)) return true;
+    serve->depth = 0;
+    serve->cut = false;
+    push(serve, range->incarnation, 1, range->batch);
     return true;
 }
 

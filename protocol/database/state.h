@@ -128,6 +128,7 @@ typedef struct fb_wanted {
     bool used;
     bool stored;
     bool parked; /* its epoch is unknown here yet */
+    bool whole;  /* what the life follows is not here either: the next call names no heads */
     bool waits;  /* a batch of it came early: for this dot of another life */
     fb_dot waits_for;
     uint32_t area;
@@ -169,6 +170,7 @@ typedef struct fb_fetch {
     uint32_t piece_at;
     /* Of the batch at piece_at, while it is applied. */
     uint32_t tries;
+    fb_id heard_of; /* the signer of the batch before this one */
     fb_id signer;
     uint64_t incarnation, number;
     uint8_t hash[32];

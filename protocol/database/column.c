@@ -3,6 +3,7 @@
 
 #include "protocol/base/assert.h"
 #include "protocol/base/hash.h"
+#include "protocol/base/utf8.h"
 
 static const char element_label[] = "faberio-element-v1"; /* hashed with its zero byte */
 
@@ -28,7 +29,7 @@ fb_column fb_column_of(fb_span name)
 bool fb_column_valid(fb_span name, uint8_t kind)
 {
     size_t len = field_len(name), rest = name.len - len;
-    if (len == 0) return false;
+    if (len == 0 || !fb_utf8_is_name(fb_span_of(name.p, len))) return false;
     if (kind == FB_FIELD_REGISTER) return rest == 0;
     if (kind == FB_FIELD_COUNTER) return rest == 2 && name.p[len + 1] == kind;
     return kind == FB_FIELD_ELEMENT && rest == 2 + ELEMENT_HASH_BYTES && name.p[len + 1] == kind;

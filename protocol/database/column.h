@@ -10,7 +10,7 @@
  *     element    name 0x00 0x03, 16 bytes: BLAKE3("faberio-element-v1" 0x00 ‖ value)
  *
  * A zero byte sorts first, so the columns of a field follow each other, the register before them.
- * A field's name has none. */
+ * A field's name is UTF-8 without one. */
 #ifndef FB_DATABASE_COLUMN_H
 #define FB_DATABASE_COLUMN_H
 
@@ -36,7 +36,7 @@ fb_column fb_column_of(fb_span name);
 bool fb_column_valid(fb_span name, uint8_t kind);
 bool fb_column_is(fb_span name);
 
-/* A field's name may be used: 1 to FB_FIELD_NAME_BYTES_MAX bytes, none of them zero.
+/* A field's name may be used: 1 to FB_FIELD_NAME_BYTES_MAX bytes of UTF-8, none of them zero.
  * FB_ERR_REQUEST_MALFORMED, FB_ERR_LIMIT. */
 fb_status fb_field_name_check(fb_span name);
 

@@ -11,6 +11,7 @@
  *   fetches what it lacks.
  * A summary is sent when the link opens and when a heartbeat's digest differs; one of a single area
  * asks about that. Only what is durable is told. */
+#include "protocol/base/utf8.h"
 #include "protocol/database/state.h"
 
 #define FRAME_BYTES         4096u
@@ -347,7 +348,8 @@ static fb_status on_offer(fb_node *node, uint32_t link, fb_reader *r)
     uint32_t count = fb_read_u16(r);
     fb_span entries = fb_read_bytes(r, (size_t)count * OFFER_ENTRY_BYTES);
     if (!fb_reader_done(r) || kind < FB_AREA_COLLECTION || kind > FB_AREA_SPACE ||
-        name.len > FB_COLLECTION_NAME_BYTES_MAX || (name.len == 0) != (kind == FB_AREA_SPACE)) {
+        name.len > FB_COLLECTION_NAME_BYTES_MAX || (name.len == 0) != (kind == FB_AREA_SPACE) ||
+        !fb_utf8_is_name(name)) {
         return FB_ERR_LINK_RECORD;
     }
     /* The id proves kind and name (DESIGN 3.1, Area). */

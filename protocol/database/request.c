@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the records verbs have in common (request.h). */
+#include "protocol/base/utf8.h"
 #include "protocol/database/state.h"
 
 void fb_refuse(fb_node *node, fb_request request, fb_status status)
@@ -26,7 +27,7 @@ fb_status fb_collection_read(fb_node *node, fb_reader *r, uint32_t space, bool o
     uint8_t form = fb_read_u8(r);
     if (form == 1) {
         fb_span name = fb_read_span16(r);
-        if (r->failed || name.len == 0) return FB_ERR_REQUEST_MALFORMED;
+        if (r->failed || name.len == 0 || !fb_utf8_is_name(name)) return FB_ERR_REQUEST_MALFORMED;
         if (name.len > FB_COLLECTION_NAME_BYTES_MAX) return FB_ERR_LIMIT;
         if (open) {
             *area = fb_area_open(node, space, FB_AREA_COLLECTION, name);

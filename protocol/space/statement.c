@@ -3,6 +3,7 @@
 
 #include "protocol/base/hash.h"
 #include "protocol/base/hex.h"
+#include "protocol/base/utf8.h"
 
 #define TEXT(literal)                                                                              \
     {                                                                                              \
@@ -62,26 +63,6 @@ static fb_span quote(fb_span text, uint8_t *out)
     return fb_span_of(out, n);
 }
 
-/* Bytes of the UTF-8 character at the start of s, 0 when there is none: shortest forms only, no
- * surrogates, nothing above U+10FFFF. */
-static size_t utf8_len(fb_span s)
-{
-    uint8_t a = s.p[0];
-    if (a < 0x80) return 1;
-    size_t n = a >= 0xc2 && a < 0xe0   ? 2
-               : a >= 0xe0 && a < 0xf0 ? 3
-               : a >= 0xf0 && a < 0xf5 ? 4
-                                       : 0;
-    if (n == 0 || n > s.len) return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s.p[i] & 0xc0) != 0x80) return 0;
-    }
-    uint8_t b = s.p[1];
-    bool wrong = (a == 0xe0 && b < 0xa0) || (a == 0xed && b >= 0xa0) || (a == 0xf0 && b < 0x90) ||
-                 (a == 0xf4 && b >= 0x90);
-    return wrong ? 0 : n;
-}
-
 /* Control characters of ASCII and of Latin-1 (two bytes in UTF-8): a terminal may obey both. */
 static bool has_control(fb_span text)
 {
@@ -95,14 +76,8 @@ static bool has_control(fb_span text)
 
 bool fb_name_is_valid(fb_span name)
 {
-    if (name.len == 0 || name.len > FB_SPACE_NAME_BYTES_MAX || has_control(name)) return false;
-    size_t at = 0;
-    while (at < name.len) {
-        size_t n = utf8_len(fb_span_of(name.p + at, name.len - at));
-        if (n == 0) return false;
-        at += n;
-    }
-    return true;
+    return name.len != 0 && name.len <= FB_SPACE_NAME_BYTES_MAX && !has_control(name) &&
+           fb_utf8_is_name(name);
 }
 
 bool fb_address_is_valid(fb_span address)

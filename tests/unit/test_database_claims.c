@@ -41,7 +41,8 @@ static fb_id id_of(uint32_t i)
 }
 
 /* The liar's link says that there is a batch. */
-static void claim(const char *collection, fb_id author, uint64_t incarnation, uint64_t batch)
+static fb_status claim_status(const char *collection, fb_id author, uint64_t incarnation,
+                              uint64_t batch)
 {
     uint8_t bytes[256];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
@@ -58,7 +59,12 @@ static void claim(const char *collection, fb_id author, uint64_t incarnation, ui
     fb_write_u64(&w, batch);
     fb_event event = {
         .kind = LIE, .a = test_net_link(net, VICTIM, LIAR), .len = (uint32_t)w.at, .bytes = bytes};
-    assert_int_equal(test_net_event(net, VICTIM, event), FB_OK);
+    return test_net_event(net, VICTIM, event);
+}
+
+static void claim(const char *collection, fb_id author, uint64_t incarnation, uint64_t batch)
+{
+    assert_int_equal(claim_status(collection, author, incarnation, batch), FB_OK);
 }
 
 static uint64_t counted(fb_counter counter)
@@ -261,6 +267,22 @@ static void many_lives_fill_half_of_the_table(void **state)
     test_net_free(net);
 }
 
+/* A collection that no tool could show or ask for: nothing of it is kept, and the link ends. */
+static void collections_have_names_of_utf8(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"\xff", "a\xc3", "\xed\xa0\x80"};
+    begin(NULL);
+    const struct fb_database *db = test_net_node(net, VICTIM)->database;
+    claim("\xc3\xa9", id_of(LIAR), 77, 1);
+    uint32_t areas = db->area_count;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(claim_status(wrong[i], id_of(LIAR), 77, 1), FB_ERR_LINK_RECORD);
+    }
+    assert_int_equal(db->area_count, areas);
+    test_net_free(net);
+}
+
 /* What is signed well is taken when its values are those of their columns. */
 static void values_of_another_kind_are_refused(void **state)
 {
@@ -308,6 +330,7 @@ int main(void)
         cmocka_unit_test(another_life_is_asked_for_after_the_call),
         cmocka_unit_test(the_claims_of_one_leave_room_for_others),
         cmocka_unit_test(many_lives_fill_half_of_the_table),
+        cmocka_unit_test(collections_have_names_of_utf8),
         cmocka_unit_test(values_of_another_kind_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

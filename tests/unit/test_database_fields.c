@@ -340,6 +340,8 @@ static void names_of_columns(void **state)
     assert_false(fb_column_valid(fb_span_of("\0\2", 2), FB_FIELD_COUNTER));
     assert_int_equal(fb_field_name_check(fb_span_of("a\0b", 3)), FB_ERR_REQUEST_MALFORMED);
     assert_int_equal(fb_field_name_check(fb_span_of("", 0)), FB_ERR_REQUEST_MALFORMED);
+    assert_int_equal(fb_field_name_check(fb_span_of("\xc3", 1)), FB_ERR_REQUEST_MALFORMED);
+    assert_int_equal(fb_field_name_check(fb_span_of("\xc3\xa9", 2)), FB_OK);
     char name[FB_FIELD_NAME_BYTES_MAX + 1];
     memset(name, 'n', sizeof name);
     assert_int_equal(fb_field_name_check(fb_span_of(name, sizeof name)), FB_ERR_LIMIT);
@@ -401,8 +403,9 @@ static void names_that_are_no_columns(void **state)
     static const struct {
         const char *name;
         size_t len;
-    } wrong[] = {{"", 0},      {"a\0", 2},      {"\0\2", 2},   {"a\0\1", 3},
-                 {"a\0\4", 3}, {"a\0\377b", 4}, {"a\0\2b", 4}, {"a\0\3b", 4}};
+    } wrong[] = {{"\xff", 1},  {"a\xc3", 2},    {"\xed\xa0\x80", 3}, {"\xc0\xafz\0\2", 5},
+                 {"", 0},      {"a\0", 2},      {"\0\2", 2},         {"a\0\1", 3},
+                 {"a\0\4", 3}, {"a\0\377b", 4}, {"a\0\2b", 4},       {"a\0\3b", 4}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         fb_span span = fb_span_of(wrong[i].name, wrong[i].len);
         for (uint8_t kind = FB_FIELD_REGISTER; kind <= FB_FIELD_ELEMENT; kind++) {

@@ -90,16 +90,10 @@ typedef struct page {
     bool whole; /* nothing of the answer was left out */
 } page;
 
-static size_t answer_max(const fb_node *node)
-{
-    size_t cap = node->database->stage.set.cap;
-    return cap < FB_REPLY_BYTES_MAX ? cap : FB_REPLY_BYTES_MAX;
-}
-
 static fb_status measure(const fb_node *node, const fb_op *op, const get_context *c, page *out)
 {
     uint32_t count = entry_count(node, op, c);
-    size_t bytes = 3;
+    size_t bytes = FB_SHOW_HEAD_BYTES;
     *out = (page){0, 0, 0, true};
     for (uint32_t i = 0; i < count; i++) {
         fb_id id;
@@ -107,7 +101,7 @@ static fb_status measure(const fb_node *node, const fb_op *op, const get_context
         uint32_t apart = out->apart;
         FB_TRY(entry_at(node, op, c, i, &id, &record));
         size_t size = fb_show_size(&record, c->horizon, &apart);
-        bool full = bytes + size > answer_max(node) || apart + 1 > FB_READ_ITEMS_MAX - 8 ||
+        bool full = bytes + size > fb_show_max(node) || apart + 1 > FB_READ_ITEMS_MAX - 8 ||
                     (c->list && out->records == c->limit);
         if (size != 0 && full) {
             if (out->records == 0) return FB_ERR_LIMIT;
@@ -143,7 +137,7 @@ static fb_status write_page(fb_node *node, fb_op *op, const get_context *c, cons
     /* The stage is idle while a reader runs. */
     fb_stage *stage = &node->database->stage;
     fb_stage_clear(node);
-    fb_writer w = fb_writer_of(stage->set.bytes, answer_max(node));
+    fb_writer w = fb_writer_of(stage->set.bytes, fb_show_max(node));
     if (c->list) {
         bool whole = p->whole && fb_op_range_whole(node, op, 0);
         fb_write_u8(&w, whole ? 1 : 0);

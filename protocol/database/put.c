@@ -286,6 +286,20 @@ static void author_of(const put_context *c, fb_record_write *write)
     if (c->principal != 0) fb_store_be(write->author + 8, c->principal, 8);
 }
 
+/* Larger than before, a record must still fit an answer alone: else nobody could read it, and a
+ * list of its collection would end at it. What is written apart from this may add to it all the
+ * same. */
+static fb_status judge_shown(fb_node *node, const put_item *item, const fb_reads *reads,
+                             size_t before)
+{
+    fb_record record;
+    uint32_t apart = 0;
+    FB_TRY(fb_stage_record(node, reads, item->area, item->record, &record));
+    size_t after = fb_show_size(&record, INT64_MAX, &apart);
+    return after <= before || after + FB_SHOW_HEAD_BYTES <= fb_show_max(node) ? FB_OK
+                                                                              : FB_ERR_LIMIT;
+}
+
 static fb_status stage_item(fb_node *node, const put_context *c, const put_item *item,
                             const fb_reads *reads)
 {
@@ -297,6 +311,8 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     FB_TRY(fb_stage_record(node, reads, item->area, item->record, &record));
     int64_t stamp, horizon = fb_horizon(node->wall_us, node->options.timing.window_future_us);
     bool visible = fb_record_visible(&record, horizon, &stamp);
+    uint32_t apart = 0;
+    size_t shown = fb_show_size(&record, INT64_MAX, &apart);
     if (item->op == FB_CHANGE_DELETE && !visible) return FB_ERR_NOT_FOUND;
     if (!condition_holds(item, &record, visible)) return FB_ERR_CONFLICT;
     fb_staged_change *out = &stage->changes[stage->change_count];
@@ -322,6 +338,7 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     fb_change_value_hashes(&change, hashes);
     if (change.value_count != 0) change.hashes = hashes;
     FB_TRY(fb_stage_change(node, reads, place, &change, write.dot, always, NULL, out, NULL));
+    FB_TRY(judge_shown(node, item, reads, shown));
     fb_change_leaf(&change, write.dot, out->leaf);
     out->lives = fb_change_lives(&change, FB_BATCH_LIVES_MAX);
     if (!fb_batch_readable(node, item->area, 1, out->lives)) return FB_ERR_LIMIT;

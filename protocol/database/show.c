@@ -4,6 +4,12 @@
 #include "protocol/base/mutant.h"
 #include "protocol/database/state.h"
 
+size_t fb_show_max(const fb_node *node)
+{
+    size_t cap = node->database->stage.set.cap;
+    return cap < FB_REPLY_BYTES_MAX ? cap : FB_REPLY_BYTES_MAX;
+}
+
 static uint32_t visible_of(const fb_record_field *field, int64_t horizon, size_t *bytes,
                            uint32_t *apart)
 {

@@ -496,6 +496,9 @@ typedef struct fb_show {
     int64_t horizon;
     uint32_t item; /* of the next value stored apart */
 } fb_show;
+/* The most that an answer holds, and what stands in it before the records of a list. */
+#define FB_SHOW_HEAD_BYTES 3u
+size_t fb_show_max(const fb_node *node);
 /* Bytes of the answer; 0 when the record is not visible. *apart is raised by the values to read. */
 size_t fb_show_size(const fb_record *record, int64_t horizon, uint32_t *apart);
 bool fb_show_read(fb_op *op, fb_show *show, fb_id id, const fb_record *record);

@@ -285,6 +285,53 @@ static void long_elements_are_stored_apart(void **state)
     test_net_free(net);
 }
 
+static fb_status get(test_net *net, uint32_t i, fb_id space, uint32_t record)
+{
+    uint8_t bytes[256];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_record(&w, space, record);
+    return test_net_answer(net, i, FB_VERB_RECORD_GET, &w)->status;
+}
+
+/* A record that no answer could hold could be read by nobody, nor what stands behind it in a list.
+ */
+static void a_record_fits_an_answer(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    static char text[3002];
+    memset(text, 'x', sizeof text - 1);
+    text[0] = text[sizeof text - 2] = '"';
+    fb_status status = FB_OK;
+    uint32_t count = 0;
+    for (; status == FB_OK && count < 20; count++) {
+        text[1] = (char)('a' + count);
+        status = put(net, 0, space, 1, (act){"s", FB_ACT_INSERT, text});
+        assert_int_equal(get(net, 0, space, 1), FB_OK);
+    }
+    assert_int_equal(status, FB_ERR_LIMIT);
+    assert_in_range(count, 8, 12); /* of 32 KiB */
+    assert_int_equal(put(net, 0, space, 1, (act){"a", FB_ACT_SET, text}), FB_ERR_LIMIT);
+    assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_SET, text}), FB_OK);
+    assert_int_equal(put(net, 0, space, 1, (act){"a", FB_ACT_SET, text}), FB_OK);
+    /* What two write apart from each other is stored, and what makes it smaller is taken. */
+    apart(net);
+    for (uint32_t i = 0; i < 14; i++) {
+        char name[] = {(char)('a' + i), 0};
+        assert_int_equal(put(net, i / 7, space, 2, (act){name, FB_ACT_SET, text}), FB_OK);
+    }
+    together(net, space);
+    assert_int_equal(get(net, 0, space, 2), FB_ERR_LIMIT);
+    assert_int_equal(put(net, 0, space, 2, (act){"z", FB_ACT_SET, "1"}), FB_ERR_LIMIT);
+    for (uint32_t i = 0; i < 7; i++) {
+        char name[] = {(char)('a' + i), 0};
+        assert_int_equal(put(net, 0, space, 2, (act){name, FB_ACT_UNSET, NULL}), FB_OK);
+    }
+    assert_int_equal(get(net, 0, space, 2), FB_OK);
+    test_net_free(net);
+}
+
 static void kinds_are_not_mixed(void **state)
 {
     (void)state;
@@ -453,6 +500,7 @@ int main(void)
         cmocka_unit_test(ends_of_the_range),
         cmocka_unit_test(insertions_win_over_removals_that_had_not_seen_them),
         cmocka_unit_test(long_elements_are_stored_apart),
+        cmocka_unit_test(a_record_fits_an_answer),
         cmocka_unit_test(kinds_are_not_mixed),
         cmocka_unit_test(names_of_columns),
         cmocka_unit_test(names_that_are_no_columns),

@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handlers about applications. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "runtime/handlers.h"
 
+/* The node's refusal with the application it is about. */
+static bool refused(fb_exchange *x, fb_error error, const char *name)
+{
+    char detail[FB_APPLICATION_NAME_BYTES_MAX + 48];
+    if (error != FB_ERR_EXISTS && error != FB_ERR_NOT_FOUND) return fb_exchange_refused(x, error);
+    snprintf(detail, sizeof detail,
+             error == FB_ERR_EXISTS ? "an application is called %s" : "no application is called %s",
+             name);
+    fb_exchange_fail(x, error, detail);
+    return true;
+}
+
 static void app_created(fb_exchange *x, fb_error error, fb_span answer)
 {
-    if (fb_exchange_refused(x, error)) return;
+    if (refused(x, error, fb_text_string(&x->scratch))) return;
     fb_reader r = fb_reader_of(answer);
     fb_read_u64(&r);
     fb_b32 token = fb_read_b32(&r);
@@ -45,7 +58,7 @@ static bool name_write(fb_exchange *x, fb_writer *w, fb_span name)
 static void app_allowed(fb_exchange *x, fb_error error, fb_span answer)
 {
     (void)answer;
-    if (fb_exchange_refused(x, error)) return;
+    if (refused(x, error, fb_text_string(&x->scratch))) return;
     fb_json_open(&x->out, NULL, '{');
     fb_json_member(&x->out, "name", fb_text_string(&x->scratch));
     fb_json_uuid(&x->out, "space_id", x->space);
@@ -78,7 +91,7 @@ void fb_post_app_spaces(fb_exchange *x)
 static void app_revoked(fb_exchange *x, fb_error error, fb_span answer)
 {
     (void)answer;
-    if (fb_exchange_refused(x, error)) return;
+    if (refused(x, error, x->args[0])) return;
     fb_json_open(&x->out, NULL, '{');
     fb_json_member(&x->out, "name", x->args[0]);
     fb_exchange_finish(x, 200, true);

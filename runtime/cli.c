@@ -168,9 +168,15 @@ static bool parse_option(fb_cli *cli, const char *word, const char *next, bool *
 
 /* Names and values go to the node as JSON, which is UTF-8; changing them on the way would write
  * something else than was typed. Paths may be any bytes. */
-static bool texts_are_utf8(const fb_cli *cli)
+static bool texts_are_valid(const fb_cli *cli)
 {
     for (int i = 0; i < cli->argc; i++) {
+        /* Nothing has an empty name, and a script's variable may be empty where it should not be.
+         */
+        if (cli->argv[i][0] == 0) {
+            fb_cli_usage(cli, "argument %d is empty", i + 1);
+            return false;
+        }
         if (fb_text_is_utf8(fb_span_text(cli->argv[i]))) continue;
         fb_cli_usage(cli, "argument %d is not UTF-8", i + 1);
         return false;
@@ -216,5 +222,5 @@ bool fb_cli_parse(fb_cli *cli, const fb_command *command, int argc, char **argv)
         return false;
     }
     cli->json = fb_cli_option(cli, "json") != NULL;
-    return texts_are_utf8(cli);
+    return texts_are_valid(cli);
 }

@@ -19,9 +19,21 @@ static fb_text record_path(const fb_cli *cli, const char *id)
     return path;
 }
 
-/* FIELD=JSON, FIELD+=N, FIELD:+=JSON, FIELD:-=JSON; one member of the body for each. */
-static fb_exit field_put(const fb_cli *cli, fb_text *body, const char *argument)
+/* Of the field that FIELD=JSON and its relatives name. */
+static size_t name_length(const char *argument)
 {
+    size_t len = strcspn(argument, "=");
+    if (len > 2 &&
+        (memcmp(argument + len - 2, ":+", 2) == 0 || memcmp(argument + len - 2, ":-", 2) == 0)) {
+        return len - 2;
+    }
+    return len > 1 && argument[len - 1] == '+' ? len - 1 : len;
+}
+
+/* FIELD=JSON, FIELD+=N, FIELD:+=JSON, FIELD:-=JSON; one member of the body for each. */
+static fb_exit field_put(const fb_cli *cli, fb_text *body, int at)
+{
+    const char *argument = cli->argv[at];
     const char *equals = strchr(argument, '=');
     if (equals == NULL || equals == argument) {
         return fb_cli_usage(cli, "%s: FIELD=JSON is expected", argument);
@@ -41,6 +53,12 @@ static fb_exit field_put(const fb_cli *cli, fb_text *body, const char *argument)
     char why[200];
     fb_text value = {0};
     fb_span name = fb_span_of(argument, (size_t)(end - argument));
+    for (int i = 3; i < at; i++) {
+        const char *other = cli->argv[i];
+        if (fb_span_equal(fb_span_of(other, name_length(other)), name)) {
+            return fb_cli_usage(cli, "field %.*s is named twice", (int)name.len, argument);
+        }
+    }
     if (!fb_json_value_read(fb_span_text(equals + 1), &value, why, sizeof why)) {
         fb_exit exit = fb_cli_usage(
             cli, "field %.*s: %s is not JSON (%s); a text needs its quotes: '%.*s=\"...\"'",
@@ -86,7 +104,7 @@ fb_exit fb_cmd_record_put(fb_cli *cli)
     }
     fb_json_open(&body, NULL, '{');
     for (int i = 3; i < cli->argc && exit == FB_EXIT_OK; i++) {
-        exit = field_put(cli, &body, cli->argv[i]);
+        exit = field_put(cli, &body, i);
     }
     fb_json_close(&body, '}');
     condition(cli, &headers);

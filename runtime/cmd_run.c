@@ -217,43 +217,20 @@ static void advertise(running_node *d)
     if (!wild) snprintf(d->node.advertise, sizeof d->node.advertise, "%s", d->node.listen);
 }
 
-/* Settings that are addresses, as far as can be told without asking the system. */
-static bool addresses_valid(const fb_settings *settings, char *why, size_t why_len)
-{
-    static const fb_setting which[] = {FB_SET_LISTEN, FB_SET_ADVERTISE, FB_SET_API};
-    for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) {
-        const char *text = fb_settings_get(settings, which[i]);
-        fb_address address;
-        bool is_set = text[0] != 0 && !(which[i] == FB_SET_LISTEN && strcmp(text, "none") == 0);
-        bool valid = !is_set || (fb_address_parse(fb_span_text(text), &address) == FB_OK &&
-                                 (address.host[0] != 0 || which[i] == FB_SET_LISTEN));
-        if (valid) continue;
-        snprintf(why, why_len, "%s: HOST:PORT is expected, not %.512s", fb_setting_name(which[i]),
-                 text);
-        return false;
-    }
-    return true;
-}
-
 /* What can change while the node runs: the log's format, and what invites name. */
 static void reload(running_node *d)
 {
-    char why[1024];
+    char why[FB_SETTINGS_WHY];
     static fb_settings fresh;
     fb_service_reloading(fb_clock_mono_ns() / 1000);
     bool loaded = fb_cli_settings(d->cli, &fresh, why, sizeof why);
-    const char *format = fb_settings_get(&fresh, FB_SET_LOG_FORMAT);
-    if (loaded && strcmp(format, "text") != 0 && strcmp(format, "json") != 0) {
-        snprintf(why, sizeof why, "log-format: text or json is expected, not %s", format);
-        loaded = false;
-    }
-    if (loaded) loaded = addresses_valid(&fresh, why, sizeof why);
+    if (loaded) loaded = fb_settings_check_all(&fresh, why, sizeof why);
     if (!loaded) {
         fb_daemon_log_begin(&d->log, FB_LOG_ERROR, "reload_failed");
         fb_daemon_log_text(&d->log, "detail", fb_span_text(why));
     } else {
         d->cli->settings = fresh;
-        d->log.json = strcmp(format, "json") == 0;
+        d->log.json = strcmp(fb_settings_get(&fresh, FB_SET_LOG_FORMAT), "json") == 0;
         advertise(d);
         fb_daemon_log_begin(&d->log, FB_LOG_INFO, "reload");
     }
@@ -374,16 +351,8 @@ fb_exit fb_cmd_run(fb_cli *cli)
     char why[FB_HOME_PATH_MAX + 256] = "";
     static running_node d;
     d.cli = cli;
-    const char *format = fb_settings_get(&cli->settings, FB_SET_LOG_FORMAT);
-    if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0) {
-        return fb_cli_usage(cli, "log-format: text or json is expected, not %s", format);
-    }
-    if (strcmp(fb_settings_get(&cli->settings, FB_SET_STORE), "local") != 0) {
-        return fb_cli_usage(cli, "store: only local is built in this version, not %s",
-                            fb_settings_get(&cli->settings, FB_SET_STORE));
-    }
-    char wrong[640];
-    if (!addresses_valid(&cli->settings, wrong, sizeof wrong)) {
+    char wrong[FB_SETTINGS_WHY];
+    if (!fb_settings_check_all(&cli->settings, wrong, sizeof wrong)) {
         return fb_cli_usage(cli, "%s", wrong);
     }
     if (fb_cli_option(cli, "record") != NULL) {
@@ -395,6 +364,7 @@ fb_exit fb_cmd_run(fb_cli *cli)
     if (fb_home_load(&d.home, &d.keys, why, sizeof why) != FB_OK) {
         return fb_cli_fail(FB_EXIT_FAILED, "%s", why);
     }
+    const char *format = fb_settings_get(&cli->settings, FB_SET_LOG_FORMAT);
     fb_daemon_log_init(&d.log, strcmp(format, "json") == 0);
     d.node.home = &d.home;
     d.node.keys = &d.keys;

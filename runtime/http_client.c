@@ -222,6 +222,20 @@ void fb_http_free(fb_http_response *response)
     fb_text_free(&response->body);
 }
 
+/* Escaped as in a JSON string, but for its quotes: what is read is not parsed again. */
+static void problem_text(fb_text *out, const char *text)
+{
+    fb_text escaped = {0};
+    fb_json_string(&escaped, fb_span_text(text));
+    for (size_t i = 1; i + 1 < escaped.len; i++) {
+        bool quote = escaped.p[i] == '\\' && escaped.p[i + 1] == '"';
+        bool pair = escaped.p[i] == '\\' && !quote;
+        if (!quote) fb_text_bytes(out, &escaped.p[i], 1);
+        if (pair) fb_text_bytes(out, &escaped.p[++i], 1);
+    }
+    fb_text_free(&escaped);
+}
+
 /* "TITLE: DETAIL" of a problem; what came from elsewhere is escaped. */
 void fb_http_problem_print(const fb_text *body, unsigned status)
 {
@@ -237,18 +251,11 @@ void fb_http_problem_print(const fb_text *body, unsigned status)
     if (title == NULL) {
         fb_text_format(&line, "HTTP status %u", status);
     } else {
-        fb_json_string(&line, fb_span_text(title));
+        problem_text(&line, title);
         if (detail != NULL && strcmp(title, detail) != 0) {
-            line.len--;
             fb_text_put(&line, ": ");
-            fb_text rest = {0};
-            fb_json_string(&rest, fb_span_text(detail));
-            fb_text_bytes(&line, rest.p + 1, rest.len - 1);
-            fb_text_free(&rest);
+            problem_text(&line, detail);
         }
-        memmove(line.p, line.p + 1, line.len);
-        line.len -= 2;
-        line.p[line.len] = 0;
     }
     fb_cli_fail(FB_EXIT_FAILED, "%s", fb_text_string(&line));
     fb_text_free(&line);

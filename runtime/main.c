@@ -278,16 +278,15 @@ static int run(int argc, char **argv)
         if (strcmp(argv[i], "--help") == 0) return help(argc, argv);
     }
     static fb_cli cli;
-    char why[1024];
+    char why[FB_SETTINGS_WHY];
     if (!fb_cli_parse(&cli, command, argc - words, argv + words)) return FB_EXIT_USAGE;
     if (!fb_cli_settings(&cli, &cli.settings, why, sizeof why)) {
         return fb_cli_fail(FB_EXIT_USAGE, "%s", why);
     }
-    const char *wait = fb_settings_get(&cli.settings, FB_SET_COMMAND_TIMEOUT);
-    if (!fb_cli_duration(wait, &cli.wait_s) || cli.wait_s == 0) {
-        return fb_cli_usage(&cli, "command-timeout: a time like 90s, 15m or 2h is expected, not %s",
-                            wait);
+    if (!fb_settings_check(&cli.settings, FB_SET_COMMAND_TIMEOUT, why, sizeof why)) {
+        return fb_cli_usage(&cli, "%s", why);
     }
+    fb_cli_duration(fb_settings_get(&cli.settings, FB_SET_COMMAND_TIMEOUT), &cli.wait_s);
     return command->run(&cli);
 }
 

@@ -22,6 +22,9 @@ typedef struct fb_setting_value {
     char origin[600]; /* "flag --listen", "FABERIO_LISTEN", "FILE:LINE", "default" */
 } fb_setting_value;
 
+/* Room for a sentence about one. */
+#define FB_SETTINGS_WHY 1280
+
 typedef struct fb_settings {
     char file[512]; /* the file that was read, or would be; may be absent */
     fb_setting_value values[FB_SETTINGS];
@@ -33,6 +36,10 @@ typedef struct fb_settings {
 bool fb_settings_load(fb_settings *settings,
                       const char *(*flag)(const void *user, const char *name), const void *user,
                       char *why, size_t why_len);
+
+/* Can this value be meant? False with a sentence in why that names the setting and its origin. */
+bool fb_settings_check(const fb_settings *settings, fb_setting which, char *why, size_t why_len);
+bool fb_settings_check_all(const fb_settings *settings, char *why, size_t why_len);
 
 /* As in the file and, after two hyphens, on the command line. */
 const char *fb_setting_name(fb_setting setting);

@@ -267,6 +267,12 @@ def test_few_descriptors(net):
     (["record", "put", "s", "c", "new", "a={\"b\":1,\"b\":2}"], "duplicate"),
     (["record", "list", "s", "c", "--limit", "-1"], "-1"),
     (["record", "watch", "s", "--since", "x"], "x"),
+    (["record", "put", "s", "c", "new", "a=1", "b=1", "a=2"], "field a is named twice"),
+    (["record", "put", "s", "c", "new", "a+=1", "a=2"], "field a is named twice"),
+    (["record", "put", "s", "", "new", "a=1"], "argument 2 is empty"),
+    (["space", "members", ""], "argument 1 is empty"),
+    (["status", "--command-timeout", "soon"], "command-timeout (flag --command-timeout): a time"),
+    (["run", "--listen", "x"], "listen (flag --listen): HOST:PORT is expected, not x"),
     (["run", "--store", "mongodb://h"], "mongodb://h"),
     (["run", "--log-format", "xml"], "xml"),
 ])
@@ -301,6 +307,39 @@ def test_counters_and_sets(net):
     assert node.json("record", "get", "s", "notes", record) == before
     assert put(record, "n=1", "tags=[]")["fields"] == {"n": 1, "tags": []}
     assert put(record, "n+=1")["fields"]["n"] == 2
+
+
+def test_a_wrong_value_is_named_with_its_place(net):
+    config = net.directory / "faberio.conf"
+    node = net.node("a")
+    node.init()
+    for line, variable, value in (("listen = nonsense", "LISTEN", "x"), ("api = :1", "API", "y"),
+                                  ("advertise = :1", "ADVERTISE", "z"),
+                                  ("store = other", "STORE", "w"),
+                                  ("log-format = xml", "LOG_FORMAT", "v"),
+                                  ("command-timeout = soon", "COMMAND_TIMEOUT", "u")):
+        name = line.split()[0]
+        config.write_text("# one\n\n" + line + "\n")
+        code, err = node.refused("run", "--config", str(config))
+        assert code == 2 and f"{name} ({config}:3): " in err, err
+        code, err = node.refused("run", env={**node.env, f"FABERIO_{variable}": value})
+        assert code == 2 and f"{name} (FABERIO_{variable}): " in err and value in err
+
+
+def test_what_is_there_or_not_is_named(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    node.json("app", "create", "editor")
+    for args, code, named in ((["app", "create", "editor"], 5, "an application is called editor"),
+                              (["app", "allow", "other", "team"], 1, "is called other"),
+                              (["app", "allow", "editor", "nowhere"], 1, "called nowhere"),
+                              (["space", "members", 'a"b\\c'], 1, r'called a"b\\c here'),
+                              (["app", "revoke", "other"], 1, "no application is called other"),
+                              (["space", "create", "team"], 5, "a space is called so here")):
+        got, err = node.refused(*args)
+        assert got == code and named in err, err
 
 
 @pytest.mark.parametrize("args", [
@@ -549,7 +588,7 @@ def test_no_error_is_said_as_none(net):
     ["record", "list", "team", "notes", "--after", "x"],
     ["space", "approve", "team", "nonsense"], ["space", "approve", "team", "0" * 32, "--role", "x"],
     ["space", "invite", "team", "--address", "nonsense"], ["peers", "add", "nonsense"],
-    ["space", "join", "nonsense"], ["space", "create", ""], ["app", "create", "x" * 201],
+    ["space", "join", "nonsense"], ["space", "create", "x" * 201], ["app", "create", "x" * 201],
 ])
 def test_arguments_that_the_node_judges(net, args):
     node = net.node("a")

@@ -112,7 +112,7 @@ def test_an_address_that_nobody_knows(net):
 
 
 @pytest.mark.parametrize("item, code, named", [
-    ("nowhere", 1, "nowhere"), ("", 2, "expected"), ("/", 2, "expected"), ("team/", 2, "expected"),
+    ("nowhere", 1, "nowhere"), ("", 2, "argument 1 is empty"), ("/", 2, "expected"), ("team/", 2, "expected"),
     ("team//x", 2, "expected"), ("team/notes/x", 2, "UUID"), ("team/notes/x/y", 2, "UUID"),
     ("team/" + "c" * 201, 1, "at most 200"),
 ])

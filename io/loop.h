@@ -36,6 +36,7 @@ typedef enum fb_loop_happening {
     FB_LOOP_STORE,     /* a read or write of the store failed; error, detail */
     FB_LOOP_READ_ONLY, /* the store takes no writes, and is tried again; error, detail */
     FB_LOOP_WRITABLE,  /* ... it takes them again */
+    FB_LOOP_FATAL,     /* no start can succeed, and none is tried again; error, detail */
 } fb_loop_happening;
 
 typedef struct fb_loop_event {

@@ -36,6 +36,8 @@ typedef struct running_node {
     char api_port[64];
     uv_signal_t signals[3];
     uv_timer_t watchdog;
+    uv_timer_t ending; /* nothing can be done here any more */
+    char fatal[FB_HOME_PATH_MAX + 256];
     bool bannered;
     bool stopping;
     int last_signal;
@@ -108,6 +110,8 @@ static void dialled(running_node *d, const fb_loop_event *event)
     fb_daemon_log_end(log);
 }
 
+static void ending_due(uv_timer_t *timer);
+
 /* Events of the loop, as lines. */
 static void happened(void *user, const fb_loop_event *event)
 {
@@ -135,6 +139,14 @@ static void happened(void *user, const fb_loop_event *event)
         fb_daemon_log_text(log, "error", error);
         fb_daemon_log_text(log, "detail", detail);
         break;
+    case FB_LOOP_FATAL:
+        snprintf(d->fatal, sizeof d->fatal,
+                 "%s: %.*s; run the version that wrote it, or restore a "
+                 "backup",
+                 d->home.path, (int)event->detail_len, event->detail);
+        /* From the loop: this may come from within a step. */
+        uv_timer_start(&d->ending, ending_due, 0, 0);
+        return;
     case FB_LOOP_LOG:
         fb_daemon_log_begin(log, event->level, "node");
         fb_daemon_log_text(log, "text", detail);
@@ -180,6 +192,7 @@ static void api_closed(void *user)
         uv_close((uv_handle_t *)&d->signals[i], NULL);
     }
     uv_close((uv_handle_t *)&d->watchdog, NULL);
+    uv_close((uv_handle_t *)&d->ending, NULL);
 }
 
 static void loop_stopped(void *user)
@@ -197,6 +210,12 @@ static void stop(running_node *d)
     fb_daemon_log_end(&d->log);
     fb_api_quiesce(d->api);
     fb_loop_stop(d->loop, loop_stopped, d);
+}
+
+static void ending_due(uv_timer_t *timer)
+{
+    running_node *d = timer->data;
+    if (!d->stopping) stop(d);
 }
 
 /* Where others may dial this node unless the setting says so: the listener's address, if that is
@@ -334,6 +353,8 @@ static bool open_all(running_node *d, char *why, size_t why_len)
         uv_signal_start(&d->signals[i], signalled, watched[i]);
     }
     uv_timer_init(&d->uv, &d->watchdog);
+    uv_timer_init(&d->uv, &d->ending);
+    d->ending.data = d;
     return true;
 }
 
@@ -382,5 +403,6 @@ fb_exit fb_cmd_run(fb_cli *cli)
         fb_daemon_log_end(&d.log);
     }
     fb_daemon_log_free(&d.log);
+    if (opened && d.fatal[0] != 0) return fb_cli_fail(FB_EXIT_FAILED, "%s", d.fatal);
     return opened ? FB_EXIT_OK : fb_cli_fail(FB_EXIT_FAILED, "%s", why);
 }

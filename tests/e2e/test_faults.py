@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -227,3 +228,34 @@ def test_a_flipped_bit_is_found_and_never_shown(net):
     line = node.lines.until(lambda line: "event=store_failed" in line)
     assert "store_damaged" in line and "checksum" in line
     assert node.json("status")["store"]["damaged"] > 0
+
+
+def test_a_stop_in_the_middle_of_writes(net):
+    """SIGTERM while many write: who was answered finds the write, and who was not is told so."""
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    written, refusals, lock = [], [], threading.Lock()
+
+    def write(first):
+        for i in range(first, first + 1000):
+            try:
+                record = put(node, i)
+            except Refused as refused:
+                with lock:
+                    refusals.append(refused.code)
+                return
+            with lock:
+                written.append(record)
+
+    writers = [threading.Thread(target=write, args=(i * 1000,)) for i in range(4)]
+    for writer in writers:
+        writer.start()
+    eventually(lambda: len(written), lambda n: n >= 8)
+    assert node.stop() == 0
+    for writer in writers:
+        writer.join()
+    assert len(refusals) == 4 and set(refusals) <= {3, 75}
+    node.start()
+    assert set(ids(node)) >= set(written)

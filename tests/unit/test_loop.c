@@ -15,6 +15,9 @@
 
 #include "io/loop.h"
 #include "io/provider_sodium.h"
+#include "protocol/base/cursor.h"
+#include "protocol/store/keys.h"
+#include "protocol/store/writeset.h"
 
 typedef struct fixture {
     char directory[64];
@@ -24,7 +27,7 @@ typedef struct fixture {
     fb_loop *loop;
     char bound[64];
     bool stopped;
-    int started, running, ended, store_failures, opened, read_only, writable;
+    int started, running, ended, store_failures, opened, read_only, writable, fatal;
     uint64_t incarnations[16];
     int replies;
     fb_error reply_error;
@@ -41,6 +44,7 @@ static void happened(void *user, const fb_loop_event *event)
     if (event->what == FB_LOOP_OPENED) f->opened++;
     if (event->what == FB_LOOP_READ_ONLY) f->read_only++;
     if (event->what == FB_LOOP_WRITABLE) f->writable++;
+    if (event->what == FB_LOOP_FATAL) f->fatal++;
 }
 
 static void stopped(void *user)
@@ -218,6 +222,54 @@ static void a_stop_does_not_wait_for_a_disk(void **state)
     assert_int_equal(f->writable, 0);
 }
 
+static void nobody_waits(void *user)
+{
+    (void)user;
+}
+
+/* As a program of a later version leaves its store. */
+static void write_version(fixture *f, uint32_t version)
+{
+    fb_lmdb_options options = {.directory = f->store, .notify = nobody_waits};
+    fb_lmdb *store;
+    char why[256];
+    uint8_t room[64];
+    fb_writer set = fb_writer_of(room, sizeof room);
+    fb_write_u8(&set, FB_WRITE_PUT);
+    fb_write_u8(&set, 0);
+    fb_write_u16(&set, 2);
+    fb_write_u32(&set, 4);
+    fb_write_u8(&set, FB_TAG_META);
+    fb_write_u8(&set, 1);
+    fb_write_u32(&set, version);
+    fb_write_u16(&set, 0); /* an entry is a multiple of 8 */
+    assert_int_equal(fb_lmdb_open(&options, &store, why, sizeof why), FB_OK);
+    fb_lmdb_begin(store, 1);
+    fb_lmdb_write(store, 1, 1, fb_writer_span(&set));
+    fb_lmdb_close(store);
+}
+
+static void a_store_of_a_later_version_is_refused_once(void **state)
+{
+    fixture *f = *state;
+    char why[256];
+    write_version(f, FB_STORE_VERSION + 1);
+    assert_int_equal(open_loop(f, why, sizeof why), FB_OK);
+    RUN_UNTIL(f, f->fatal == 1);
+    fb_loop_stats stats;
+    fb_loop_stats_get(f->loop, &stats);
+    assert_int_equal(stats.last_end, FB_ERR_VERSION_NEWER);
+    assert_false(stats.started);
+    fb_loop_stop(f->loop, stopped, f);
+    RUN_UNTIL(f, f->stopped);
+    assert_int_equal(f->started, 1); /* it is not tried again */
+    f->stopped = false;
+    write_version(f, FB_STORE_VERSION);
+    fb_sodium_destroy(f->sodium);
+    assert_int_equal(open_loop(f, why, sizeof why), FB_OK);
+    RUN_UNTIL(f, f->running == 1);
+}
+
 static void two_drivers_do_not_share_a_store(void **state)
 {
     fixture *f = *state;
@@ -265,6 +317,7 @@ int main(void)
         TEST(every_start_has_a_fresh_incarnation),
         TEST(a_store_that_takes_no_writes_is_read_until_it_does),
         TEST(a_stop_does_not_wait_for_a_disk),
+        TEST(a_store_of_a_later_version_is_refused_once),
         TEST(two_drivers_do_not_share_a_store),
         TEST(strangers_may_connect_once_the_node_runs),
     };

@@ -33,16 +33,19 @@ static fb_span kept(const fb_text *text)
 
 /* Peers of the space: what is known of one, and the sentence that it comes to. */
 
-/* The row of PEER_LIST of this member in this space: one with a link before one without. */
+/* The row of PEER_LIST of this member in this space: one with a link before one without, and an
+ * address at which nobody has answered yet, as it may be this member's, only when it has none. */
 static bool peer_of(fb_span peers, fb_id space, fb_id node, fb_peer_row *out)
 {
     fb_reader r = fb_reader_of(peers);
     uint16_t count = fb_read_u16(&r);
-    bool found = false;
+    bool found = false, own = false;
     for (uint16_t i = 0; i < count && !r.failed; i++) {
         fb_peer_row row = fb_peer_row_next(&r);
-        if (r.failed || !fb_id_equal(row.space, space) || !fb_id_equal(row.node, node)) continue;
-        if (!found || row.link != 0) *out = row;
+        bool is_own = fb_id_equal(row.node, node), unknown = fb_id_is_zero(row.node);
+        if (r.failed || !fb_id_equal(row.space, space) || !(is_own || unknown)) continue;
+        if (!found || (is_own && (!own || row.link != 0))) *out = row;
+        own = own || is_own;
         found = true;
     }
     return found;
@@ -97,7 +100,8 @@ static void verdict(fb_text *out, uint8_t status, const fb_peer_row *row, const 
         remedy = "peers add HOST:PORT, or start it so that it dials";
     } else if (row->state != 4) {
         judged = FB_VERDICT_FAILED;
-        snprintf(detail, sizeof detail, "no link yet; the last try of %.*s: %s",
+        snprintf(detail, sizeof detail, "no link; %s%.*s, the last try: %s",
+                 fb_id_is_zero(row->node) ? "it may be the one at " : "it is dialled at ",
                  (int)row->address.len, (const char *)row->address.p,
                  row->last == FB_OK ? "under way" : fb_error_text(row->last));
         remedy = row->last == FB_ERR_UNREACHABLE

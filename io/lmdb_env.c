@@ -166,14 +166,52 @@ static int read_item(fb_lmdb_env *e, MDB_txn *txn, MDB_cursor *cursor, const fb_
     return 0;
 }
 
-static int read_all(fb_lmdb_env *e, fb_span read_set, fb_writer *w)
+static int reading_begin(fb_lmdb_env *e, MDB_cursor **cursor)
 {
+    *cursor = NULL;
     if (e->env == NULL) return MDB_PANIC;
     int rc = e->read_txn != NULL ? mdb_txn_renew(e->read_txn)
                                  : mdb_txn_begin(e->env, NULL, MDB_RDONLY, &e->read_txn);
-    if (rc != 0) return rc;
-    MDB_cursor *cursor = NULL;
-    rc = mdb_cursor_open(e->read_txn, e->data, &cursor);
+    return rc != 0 ? rc : mdb_cursor_open(e->read_txn, e->data, cursor);
+}
+
+int fb_lmdb_env_scrub(fb_lmdb_env *e, fb_span after, uint32_t items, fb_span *last,
+                      uint64_t *entries, uint64_t *damaged)
+{
+    MDB_cursor *cursor;
+    MDB_val key = val_of(after), value;
+    *last = (fb_span){NULL, 0};
+    *entries = *damaged = 0;
+    int rc = reading_begin(e, &cursor);
+    if (cursor == NULL) return rc;
+    rc = mdb_cursor_get(cursor, &key, &value, after.len == 0 ? MDB_FIRST : MDB_SET_RANGE);
+    bool is_after =
+        after.len != 0 && rc == 0 && fb_span_equal(fb_span_of(key.mv_data, key.mv_size), after);
+    if (is_after) rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    while (rc == 0 && *entries < items) {
+        ++*entries;
+        if (!fb_lmdb_value_is_whole(&key, &value)) ++*damaged;
+        if (*entries == items) {
+            fb_writer w = fb_writer_of(e->answer, e->answer_cap);
+            if (!answer_room(e, &w, key.mv_size)) {
+                rc = ENOMEM;
+                break;
+            }
+            fb_write_bytes(&w, key.mv_data, key.mv_size);
+            *last = fb_writer_span(&w);
+        }
+        rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    }
+    if (rc == MDB_NOTFOUND) *last = (fb_span){NULL, 0}; /* it was the last one */
+    mdb_cursor_close(cursor);
+    mdb_txn_reset(e->read_txn);
+    return rc == MDB_NOTFOUND ? 0 : rc;
+}
+
+static int read_all(fb_lmdb_env *e, fb_span read_set, fb_writer *w)
+{
+    MDB_cursor *cursor;
+    int rc = reading_begin(e, &cursor);
     fb_reader r = fb_reader_of(read_set);
     unsigned items = fb_read_u16(&r);
     for (unsigned i = 0; rc == 0 && i < items; i++) {
@@ -181,7 +219,7 @@ static int read_all(fb_lmdb_env *e, fb_span read_set, fb_writer *w)
         rc = r.failed ? EINVAL : read_item(e, e->read_txn, cursor, &item, w);
     }
     if (cursor != NULL) mdb_cursor_close(cursor);
-    mdb_txn_reset(e->read_txn);
+    if (e->read_txn != NULL) mdb_txn_reset(e->read_txn);
     return rc;
 }
 

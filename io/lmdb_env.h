@@ -51,6 +51,12 @@ int fb_lmdb_env_write(fb_lmdb_env *e, const fb_span *sets, size_t count);
 /* Does a stored value match the checksum in front of it? */
 bool fb_lmdb_value_is_whole(const MDB_val *key, const MDB_val *stored);
 
+/* Looks at up to `items` entries behind the key `after` (empty: from the start) and counts those
+ * whose value does not match its checksum. *last is the last key looked at, borrowed until the next
+ * call; empty when the end was reached. */
+int fb_lmdb_env_scrub(fb_lmdb_env *e, fb_span after, uint32_t items, fb_span *last,
+                      uint64_t *entries, uint64_t *damaged);
+
 /* Bytes of the file in use, and keys present. */
 void fb_lmdb_env_size(fb_lmdb_env *e, uint64_t *used_bytes, uint64_t *entries);
 

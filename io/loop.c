@@ -51,6 +51,9 @@ struct fb_loop {
 
     fb_request_table requests;
     dialling *dials;
+    bool scrubbing; /* a part of the store is being looked at */
+    fb_loop_scrubbed scrubbed;
+    void *scrub_user; /* NULL: gone */
 
     uv_timer_t deadline;
     uv_timer_t restart; /* pause before a START; when stopping, the drain's bound */
@@ -134,6 +137,30 @@ void fb_loop_credit(fb_loop *loop, uint64_t number, uint64_t bytes)
 {
     if (!fb_request_table_has(&loop->requests, number)) return;
     loop_feed(loop, &(fb_event){.kind = FB_EV_REQUEST_CREDIT, .a = number, .b = bytes});
+}
+
+bool fb_loop_scrub(fb_loop *loop, fb_span after, fb_loop_scrubbed scrubbed, void *user)
+{
+    if (loop->scrubbing || loop->stopping || loop->store == NULL) return false;
+    loop->scrubbing = true;
+    loop->scrubbed = scrubbed;
+    loop->scrub_user = user;
+    fb_lmdb_scrub(loop->store, 0, after);
+    return true;
+}
+
+void fb_loop_scrub_cancel(fb_loop *loop, const void *user)
+{
+    if (loop->scrub_user == user) loop->scrub_user = NULL;
+}
+
+static void scrub_answer(fb_loop *loop, fb_error error, uint64_t entries, uint64_t damaged,
+                         fb_span last)
+{
+    void *user = loop->scrub_user;
+    loop->scrubbing = false;
+    loop->scrub_user = NULL;
+    if (user != NULL) loop->scrubbed(user, error, entries, damaged, last);
 }
 
 /* Incarnations. */
@@ -416,6 +443,9 @@ static void store_completed(fb_loop *loop, const fb_lmdb_completion *c)
                                    .c = c->error,
                                    .bytes = c->bytes});
         break;
+    case FB_LMDB_SCRUBBED:
+        scrub_answer(loop, c->error, c->entries, c->damaged, fb_span_of(c->bytes, c->len));
+        break;
     case FB_LMDB_HELD:
         if (!loop->read_only_told) tell_store(loop, FB_LOOP_READ_ONLY, c);
         loop->read_only_told = true;
@@ -610,6 +640,7 @@ static void loop_end(fb_loop *loop)
     loop->closing = true;
     loop->started = false;
     fb_request_table_end(&loop->requests, FB_ERR_AGAIN);
+    scrub_answer(loop, FB_ERR_AGAIN, 0, 0, (fb_span){NULL, 0});
     uv_timer_stop(&loop->restart);
     uv_timer_stop(&loop->deadline);
     if (loop->carrier != NULL) {

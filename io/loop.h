@@ -78,6 +78,16 @@ uint64_t fb_loop_request(fb_loop *loop, fb_verb verb, uint64_t principal, fb_spa
 /* Why a request of this kind would be refused now, for people; NULL when it would be taken. */
 const char *fb_loop_refusal(const fb_loop *loop, fb_verb verb);
 
+/* What a look at a part of the store came to. last: the key to go on behind, empty at the end. */
+typedef void (*fb_loop_scrubbed)(void *user, fb_error error, uint64_t entries, uint64_t damaged,
+                                 fb_span last);
+
+/* Looks at the next part of the store (fb_lmdb_scrub). Called from the loop, never from within.
+ * False: one is under way. */
+bool fb_loop_scrub(fb_loop *loop, fb_span after, fb_loop_scrubbed scrubbed, void *user);
+/* Its caller is gone. */
+void fb_loop_scrub_cancel(fb_loop *loop, const void *user);
+
 /* The caller is gone: no reply follows. An answered or unknown number does nothing. */
 void fb_loop_cancel(fb_loop *loop, uint64_t request);
 

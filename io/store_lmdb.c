@@ -21,6 +21,7 @@ typedef enum request_kind {
     REQUEST_BEGIN = 1,
     REQUEST_READ = 2,
     REQUEST_WRITE = 3,
+    REQUEST_SCRUB = 4,
 } request_kind;
 
 typedef struct request {
@@ -103,6 +104,11 @@ void fb_lmdb_write(fb_lmdb *store, uint64_t incarnation, uint64_t w, fb_span wri
     request_put(store, REQUEST_WRITE, incarnation, 0, w, write_set);
 }
 
+void fb_lmdb_scrub(fb_lmdb *store, uint64_t operation, fb_span after)
+{
+    request_put(store, REQUEST_SCRUB, 0, operation, 0, after);
+}
+
 fb_lmdb_completion *fb_lmdb_take(fb_lmdb *store)
 {
     pthread_mutex_lock(&store->mutex);
@@ -171,6 +177,23 @@ static void serve_read(fb_lmdb *store, const request *req)
     c->operation = req->operation;
     c->incarnation = store->incarnation;
     c->w = store->applied;
+    completion_put(store, c);
+}
+
+static void serve_scrub(fb_lmdb *store, const request *req)
+{
+    fb_span last;
+    uint64_t entries, damaged;
+    int rc = fb_lmdb_env_scrub(&store->env, fb_span_of(req->bytes, req->len), FB_LMDB_SCRUB_ENTRIES,
+                               &last, &entries, &damaged);
+    fb_lmdb_completion *c = completion_new(FB_LMDB_SCRUBBED, rc, last.len);
+    if (last.len != 0) memcpy(c->bytes, last.p, last.len);
+    c->operation = req->operation;
+    c->entries = entries;
+    c->damaged = damaged;
+    pthread_mutex_lock(&store->mutex);
+    store->stats.damaged += damaged;
+    pthread_mutex_unlock(&store->mutex);
     completion_put(store, c);
 }
 
@@ -392,6 +415,7 @@ static void serve(fb_lmdb *store, request *list)
             continue;
         }
         if (r->kind == REQUEST_READ) serve_read(store, r);
+        if (r->kind == REQUEST_SCRUB) serve_scrub(store, r);
         if (r->kind == REQUEST_BEGIN) serve_begin(store, r->incarnation);
         free(r);
     }

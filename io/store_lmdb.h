@@ -27,7 +27,8 @@
 #define FB_LMDB_RETRY_MIN_MS 50u
 #define FB_LMDB_RETRY_MAX_MS 2000u
 /* ... and, after a failure, the free room on the disk without which none is made. */
-#define FB_LMDB_ROOM_BYTES (1u << 20)
+#define FB_LMDB_SCRUB_ENTRIES 4096u
+#define FB_LMDB_ROOM_BYTES    (1u << 20)
 
 /* Up to this size every entry is looked at when the store is opened; a sample of a larger one. */
 #define FB_LMDB_CHECK_WHOLE ((uint64_t)8 << 20)
@@ -63,6 +64,7 @@ typedef enum fb_lmdb_kind {
     FB_LMDB_READ = 2,  /* operation, w, error, bytes: as FB_EV_READ_DONE wants them */
     FB_LMDB_WRITE = 3, /* incarnation, w, error: as FB_EV_WRITE_DONE wants them */
     FB_LMDB_HELD = 4,  /* incarnation, error, detail: write sets wait until they can be written */
+    FB_LMDB_SCRUBBED = 5, /* operation, error, entries, damaged; bytes: the last key, or none */
 } fb_lmdb_kind;
 
 typedef struct fb_lmdb_completion {
@@ -72,7 +74,8 @@ typedef struct fb_lmdb_completion {
     uint64_t incarnation;
     uint64_t operation;
     uint64_t w;
-    char detail[96]; /* on an error: what the database or the system said */
+    uint64_t entries, damaged; /* looked at, and of those not whole */
+    char detail[96];           /* on an error: what the database or the system said */
     size_t len;
     uint8_t bytes[];
 } fb_lmdb_completion;
@@ -112,6 +115,10 @@ void fb_lmdb_read(fb_lmdb *store, uint64_t operation, fb_span read_set);
 /* A write set (protocol/store/writeset.h); the bytes are copied. Answered by an FB_LMDB_WRITE that
  * may cover several, or by nothing when a begin overtook it. */
 void fb_lmdb_write(fb_lmdb *store, uint64_t incarnation, uint64_t w, fb_span write_set);
+
+/* Looks at up to FB_LMDB_SCRUB_ENTRIES values behind the key `after`. Answered by one
+ * FB_LMDB_SCRUBBED. */
+void fb_lmdb_scrub(fb_lmdb *store, uint64_t operation, fb_span after);
 
 /* The oldest completion, or NULL. The caller owns it until fb_lmdb_completion_free. */
 fb_lmdb_completion *fb_lmdb_take(fb_lmdb *store);

@@ -17,6 +17,7 @@ const fb_route fb_routes[] = {
     {"GET", "/metrics", NULL, fb_get_metrics, false, false},
     {"GET", "/v1/status", NULL, fb_get_status, false, false},
     {"GET", "/v1/doctor", "item", fb_get_doctor, false, false},
+    {"POST", "/v1/scrub", NULL, fb_post_scrub, false, false},
     {"GET", "/v1/peers", NULL, fb_get_peers, false, false},
     {"POST", "/v1/peers", NULL, fb_post_peers, false, false},
     {"POST", "/v1/peers/forget", NULL, fb_post_peers_forget, false, false},

@@ -94,6 +94,46 @@ fb_exit fb_cmd_doctor(fb_cli *cli)
     return exit;
 }
 
+fb_exit fb_cmd_scrub(fb_cli *cli)
+{
+    int64_t entries = 0, damaged = 0;
+    fb_text body = {0};
+    fb_exit exit = FB_EXIT_OK;
+    bool more = true;
+    fb_text_put(&body, "{}");
+    while (more && exit == FB_EXIT_OK) {
+        fb_text answer;
+        exit = fb_http_run(cli, "POST", "/v1/scrub", NULL, body.p, &answer);
+        if (exit != FB_EXIT_OK) break;
+        json_error_t error;
+        json_t *part = json_loadb(fb_text_string(&answer), answer.len, 0, &error);
+        const char *next = json_string_value(json_object_get(part, "next"));
+        entries += json_integer_value(json_object_get(part, "entries"));
+        damaged += json_integer_value(json_object_get(part, "damaged"));
+        more = next != NULL;
+        fb_text_clear(&body);
+        fb_json_open(&body, NULL, '{');
+        if (more) fb_json_member(&body, "after", next);
+        fb_json_close(&body, '}');
+        json_decref(part);
+        fb_text_free(&answer);
+    }
+    if (exit == FB_EXIT_OK) {
+        fb_text_clear(&body);
+        fb_json_open(&body, NULL, '{');
+        fb_json_number(&body, "entries", entries);
+        fb_json_number(&body, "damaged", damaged);
+        fb_json_close(&body, '}');
+        fb_print(cli, &body);
+        if (damaged > 0) {
+            exit = fb_cli_fail(FB_EXIT_FAILED, "values do not match their checksums: look at the "
+                                               "disk; faberio doctor says what helps");
+        }
+    }
+    fb_text_free(&body);
+    return exit;
+}
+
 fb_exit fb_cmd_peers(fb_cli *cli)
 {
     fb_text answer;

@@ -10,6 +10,7 @@ fb_exit fb_cmd_run(fb_cli *cli);
 fb_exit fb_cmd_config_show(fb_cli *cli);
 fb_exit fb_cmd_status(fb_cli *cli);
 fb_exit fb_cmd_doctor(fb_cli *cli);
+fb_exit fb_cmd_scrub(fb_cli *cli);
 fb_exit fb_cmd_peers(fb_cli *cli);
 fb_exit fb_cmd_peers_add(fb_cli *cli);
 fb_exit fb_cmd_peers_forget(fb_cli *cli);

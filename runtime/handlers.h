@@ -8,6 +8,7 @@
 void fb_get_livez(fb_exchange *x);
 void fb_get_readyz(fb_exchange *x);
 void fb_get_metrics(fb_exchange *x);
+void fb_post_scrub(fb_exchange *x);
 void fb_get_doctor(fb_exchange *x);
 void fb_get_status(fb_exchange *x);
 void fb_get_peers(fb_exchange *x);

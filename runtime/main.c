@@ -38,6 +38,10 @@ static const fb_command commands[] = {
      "remedy for what is wrong. With one: what this node has of it, and for each member whether\n"
      "it can come from there or go to it. Exit code 6 when a check failed.",
      0, 1, fb_cmd_doctor, NULL},
+    {"scrub", "", "look at every value of the store", "",
+     "Reads all of it while the node goes on, and compares each value with its checksum.\n"
+     "Exit code 1 when some do not match.",
+     0, 0, fb_cmd_scrub, NULL},
     {"peers", "", "links and addresses of peers", "", NULL, 0, 0, fb_cmd_peers, NULL},
     {"peers add", "HOST:PORT [--space SPACE]", "dial this address from now on", "space=", NULL, 1,
      1, fb_cmd_peers_add, NULL},
@@ -132,10 +136,9 @@ static const fb_command commands[] = {
 /* What the command contract names and this version does not have: said, so that nobody takes it for
  * a mistyped name. */
 static const char *const not_built[] = {
-    "space revoke", "space role", "space rename",   "space delete", "file",
-    "file put",     "file get",   "file list",      "file delete",  "policy",
-    "policy show",  "policy set", "policy explain", "export",       "import",
-    "verify",       "scrub",      "key backup",     "key rotate",
+    "space revoke",   "space role", "space rename", "space delete", "file",        "file put",
+    "file get",       "file list",  "file delete",  "policy",       "policy show", "policy set",
+    "policy explain", "export",     "import",       "verify",       "key backup",  "key rotate",
 };
 
 static void usage(FILE *out)

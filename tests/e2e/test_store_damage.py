@@ -199,3 +199,32 @@ def test_nothing_is_promised_into_a_file_that_was_removed(net):
     assert node.stop() == 0
     node.start()
     assert len(node.rows("record", "list", "team", "notes")) == 2
+
+
+def test_scrub_looks_at_every_value(net):
+    """Also at those that nobody reads, and in a store of more than one part."""
+    node = filled(net, records=1)
+    lines = "".join('{"fields":{"n":%d,"text":"ABCDEFGHIJKLMNOP"}}\n' % i for i in range(2000))
+    node.json("record", "import", "team", "notes", "-", stdin=lines)
+    sound = node.json("scrub")
+    assert sound["damaged"] == 0
+    assert sound["entries"] == node.json("status")["store"]["entries"] > 4096
+    assert node.stop() == 0
+    content = bytearray(data(node).read_bytes())
+    at = content.rfind(b"ABCDEFGHIJKLMNOP")
+    content[at] ^= 1
+    data(node).write_bytes(content)
+    node.start()
+    code, err = node.refused("scrub")
+    assert code == 1 and "do not match" in err
+    damage = next(c for c in node.json("doctor")["checks"] if c["check"] == "store_damage")
+    assert damage["status"] == "warning"
+
+
+def test_scrub_refuses_what_is_no_key(net):
+    node = filled(net, records=1)
+    for body in ('{"after":"x"}', '{"after":"0"}', '{"after":"%s"}' % ("00" * 512), '{"after":1}',
+                 '{"before":""}'):
+        answer = node.http("POST /v1/scrub HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                           f"Content-Length: {len(body)}\r\n\r\n{body}")
+        assert answer.startswith("HTTP/1.1 400"), (body, answer)

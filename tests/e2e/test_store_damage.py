@@ -131,7 +131,7 @@ def test_a_file_that_is_cut_under_a_running_node(net):
     code, _ = node.refused("record", "list", "team", "notes")
     assert code in (1, 3, 75)
     assert node.process.wait(timeout=60) == 1
-    assert any(str(data(node)) in line and "next start" in line for line in node.lines.seen)
+    node.lines.until(lambda line: str(data(node)) in line and "next start" in line)
     node.stop()
     starts_with_nothing(node, data(node).read_bytes())
 

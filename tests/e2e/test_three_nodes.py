@@ -372,7 +372,9 @@ def test_http_records(net):
     for headers in (('If-Match: nonsense',), ('If-None-Match: "x"',),
                     ('If-Match: "' + "0" * 32 + '"', "If-None-Match: *")):
         assert ask("PUT", record, {"a": 2}, *headers)[0] == 400
-    assert ask("PATCH", record, {"n": {"$add": 1}})[0] == 501
+    assert ask("PATCH", record, {"n": {"$fly": 1}})[0] == 501
+    assert ask("PATCH", record, {"n": {"$add": "1"}})[0] == 400
+    assert ask("PATCH", record, {"a": {"$insert": 1}})[0] == 409
     assert ask("PATCH", record, {"n" * 300: 1})[0] == 413
     assert ask("PATCH", record, {"n": "x" * 60000})[0] == 413
     assert ask("PUT", f"{base}/not-a-uuid", {"a": 1})[0] == 400

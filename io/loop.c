@@ -57,7 +57,8 @@ struct fb_loop {
 
     uv_timer_t deadline;
     uv_timer_t restart; /* pause before a START; when stopping, the drain's bound */
-    uv_async_t wake;    /* completions of the store, or something is to be done later */
+    uv_async_t wake;    /* completions of the store */
+    uv_idle_t soon;     /* something is to be done later: cheaper than waking oneself */
     uint32_t handles;
     bool stopping;
     bool closing; /* the drain is over */
@@ -377,6 +378,12 @@ static size_t loop_step(fb_loop *loop, fb_event event)
     return taken;
 }
 
+static void soon_due(uv_idle_t *idle)
+{
+    uv_idle_stop(idle);
+    later_run(idle->data);
+}
+
 /* For events that may come from within a step: they wait for their turn. */
 static void loop_feed(fb_loop *loop, const fb_event *event)
 {
@@ -387,7 +394,7 @@ static void loop_feed(fb_loop *loop, const fb_event *event)
     if (event->len != 0) memcpy(d->bytes, event->bytes, event->len);
     *loop->later_end = d;
     loop->later_end = &d->next;
-    if (!loop->stepping && !loop->draining) uv_async_send(&loop->wake);
+    if (!loop->stepping && !loop->draining) uv_idle_start(&loop->soon, soon_due);
 }
 
 static void deadline_due(uv_timer_t *timer)
@@ -586,8 +593,9 @@ fb_status fb_loop_open(const fb_loop_options *options, fb_loop **out, char *why,
     uv_async_init(loop->uv, &loop->wake, woken);
     uv_timer_init(loop->uv, &loop->deadline);
     uv_timer_init(loop->uv, &loop->restart);
-    loop->wake.data = loop->deadline.data = loop->restart.data = loop;
-    loop->handles = 3;
+    uv_idle_init(loop->uv, &loop->soon);
+    loop->wake.data = loop->deadline.data = loop->restart.data = loop->soon.data = loop;
+    loop->handles = 4;
     fb_status status = loop_parts(loop, why, why_len);
     if (status != FB_OK) {
         fb_loop_stop(loop, NULL, NULL);
@@ -632,6 +640,7 @@ static void carrier_gone(void *user)
     uv_close((uv_handle_t *)&loop->wake, handle_closed);
     uv_close((uv_handle_t *)&loop->deadline, handle_closed);
     uv_close((uv_handle_t *)&loop->restart, handle_closed);
+    uv_close((uv_handle_t *)&loop->soon, handle_closed);
 }
 
 static void loop_end(fb_loop *loop)

@@ -85,8 +85,9 @@ static void request_put(fb_lmdb *store, request_kind kind, uint64_t incarnation,
     pthread_mutex_lock(&store->mutex);
     *store->requests_end = r;
     store->requests_end = &r->next;
-    pthread_cond_signal(&store->wake);
     pthread_mutex_unlock(&store->mutex);
+    /* Outside, or who wakes up would wait for the mutex first. */
+    pthread_cond_signal(&store->wake);
 }
 
 void fb_lmdb_begin(fb_lmdb *store, uint64_t incarnation)

@@ -921,6 +921,7 @@ void fb_sim_network_replay(fb_sim_world *world)
 {
     fb_sim_network *net = &world->network;
     if (net->recorded_len == 0 || !fb_sim_is_up(world, net->recorded_to)) return;
+    if (2 * net->connections_open > net->connection_count) return; /* the backlog is full */
     fb_sim_connection *c = connection_take(world);
     c->state = FB_SIM_CONNECTION_DIALLING;
     c->attacker = true;

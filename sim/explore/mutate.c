@@ -2,6 +2,7 @@
 #include "sim/explore/mutate.h"
 
 #include "protocol/core/effect.h"
+#include "sim/weather.h"
 
 #define MS     UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
@@ -424,6 +425,19 @@ static const change changes[] = {
     clients_hurried,  clients_hurried,  round_lengthened, round_lengthened,
 };
 
+void fb_sim_windows_limit(fb_sim_plan *plan)
+{
+    uint32_t kept = 0, round = UINT32_MAX, windows = 0;
+    for (uint32_t i = 0; i < plan->line_count; i++) {
+        fb_sim_line line = plan->lines[i];
+        if (line.round != round) windows = 0;
+        round = line.round;
+        if (line.kind == FB_SIM_LINE_WINDOW && windows++ >= FB_SIM_WINDOWS_MAX) continue;
+        plan->lines[kept++] = line;
+    }
+    plan->line_count = kept;
+}
+
 bool fb_sim_mutate(fb_sim_plan *plan, const fb_sim_plan *other, fb_seed seed, uint64_t number)
 {
     fb_sim_dice d = {seed, FB_SIM_STREAM_EXPLORE, number, 0};
@@ -438,5 +452,6 @@ bool fb_sim_mutate(fb_sim_plan *plan, const fb_sim_plan *other, fb_seed seed, ui
             return false;
     }
     rounds_limited(plan, &d, FB_SIM_MUTATED_ROUNDS);
+    fb_sim_windows_limit(plan);
     return true;
 }

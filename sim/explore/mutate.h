@@ -15,6 +15,9 @@
  * False when there is no memory for it. */
 bool fb_sim_mutate(fb_sim_plan *plan, const fb_sim_plan *other, fb_seed seed, uint64_t number);
 
+/* No round has more windows than the weather can hold: the later ones go. Sorted before. */
+void fb_sim_windows_limit(fb_sim_plan *plan);
+
 /* priority.c: instead of delays of its own each round gets an order of the nodes by speed, changed
  * at a few points (probabilistic concurrency testing): whoever stands low in it waits for the
  * network, the disk and its timers far longer than who stands high, so that long overtakings

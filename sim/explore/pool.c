@@ -169,7 +169,11 @@ static void read_folder(fb_sim_pool *pool)
         fb_sim_plan plan;
         fb_sim_plan_error error;
         path_of(pool, ids[i], path);
-        if (fb_sim_plan_read(path, &plan, &error)) join(pool, &plan, ids[i]);
+        if (fb_sim_plan_read(path, &plan, &error)) {
+            join(pool, &plan, ids[i]);
+        } else {
+            unlink(path); /* of another version: nobody would ever take it away */
+        }
     }
 }
 

@@ -65,5 +65,6 @@ bool fb_sim_prioritise(fb_sim_plan *plan, fb_seed seed, uint64_t number)
         }
     }
     fb_sim_plan_sort(plan);
+    fb_sim_windows_limit(plan);
     return true;
 }

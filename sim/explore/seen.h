@@ -17,7 +17,7 @@
 
 typedef struct fb_sim_world fb_sim_world;
 
-#define FB_SIM_SEEN_BITS (UINT32_C(1) << 18)
+#define FB_SIM_SEEN_BITS (UINT32_C(1) << 21)
 
 /* Traits are the same from further away: two things that a node is about at one time, or one of
  * them and what happens to it. States have no end, and every run shows new ones; traits come to an

@@ -10,6 +10,7 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/mutate.h"
 #include "sim/run.h"
+#include "sim/weather.h"
 
 static const fb_seed seed = {7, 9};
 
@@ -86,6 +87,31 @@ static void mutations_are_schedules(void **state)
     assert_true(same < 8);
     fb_sim_plan_free(&plan);
     fb_sim_plan_free(&other);
+}
+
+static void no_round_has_too_many_windows(void **state)
+{
+    (void)state;
+    fb_sim_plan plan = recorded(1);
+    fb_sim_line window = {0};
+    for (uint32_t i = 0; i < plan.line_count; i++) {
+        if (plan.lines[i].kind == FB_SIM_LINE_WINDOW) window = plan.lines[i];
+    }
+    assert_int_equal(window.kind, FB_SIM_LINE_WINDOW);
+    for (uint32_t i = 0; i < FB_SIM_WINDOWS_MAX; i++) {
+        fb_sim_line *line = fb_sim_plan_line_add(&plan);
+        assert_non_null(line);
+        *line = window;
+    }
+    fb_sim_plan_sort(&plan);
+    uint32_t all = plan.line_count, windows = 0;
+    fb_sim_windows_limit(&plan);
+    for (uint32_t i = 0; i < plan.line_count; i++) {
+        windows += plan.lines[i].kind == FB_SIM_LINE_WINDOW && plan.lines[i].round == window.round;
+    }
+    assert_true(plan.line_count < all);
+    assert_int_equal(windows, FB_SIM_WINDOWS_MAX);
+    fb_sim_plan_free(&plan);
 }
 
 static void a_plan_without_rounds_gets_another_seed(void **state)
@@ -290,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mutations_are_schedules),
+        cmocka_unit_test(no_round_has_too_many_windows),
         cmocka_unit_test(a_plan_without_rounds_gets_another_seed),
         cmocka_unit_test(the_map_counts_what_is_new),
         cmocka_unit_test(the_pool_keeps_who_pays),

@@ -30,9 +30,16 @@ static const char *still(const fb_sim_world *world, uint32_t node)
     return "|";
 }
 
+/* Of the columns: before the first line. */
+static const char legend[] =
+    "columns: * is asked  . answers  W writes  a applies another's  > signals  R signals again\n"
+    "         < hears  + a link is bound  - is lost  ! refuses  d drops  m holds a member  ^ runs\n"
+    "         ~ a fault begins or ends  == a phase begins; | is up  ' loads  z is paused\n";
+
 static void line(fb_sim_world *world, uint32_t node, const char *glyph, const char *text)
 {
     uint32_t columns = world->config.nodes < COLUMNS_MAX ? world->config.nodes : COLUMNS_MAX;
+    if (world->timeline->lines == 0) printf("%s", legend);
     if (world->timeline->lines++ % 40 == 0) {
         printf("\n%12s ", "seconds");
         for (uint32_t i = 0; i < columns; i++) printf(" %-2s", fb_sim_name(i));

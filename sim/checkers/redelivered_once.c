@@ -5,6 +5,8 @@
  * is dropped. A carrier repeats within one link as often as it must. */
 
 #define AGAIN (UINT64_C(1) << 63) /* it was given to a second link */
+/* Two links stood at once and both had it as new: each copy may go to another link, once. */
+#define TWICE (UINT64_C(1) << 62)
 
 typedef struct link_state {
     uint64_t link;
@@ -44,11 +46,12 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     if (fx->a == FB_FACT_LINK_BOUND || fx->a == FB_FACT_LINK_ENDED) return;
     uint64_t *last = &told->known[FB_SIM_KNOWN_GIVEN];
     if (fx->a == FB_FACT_SENT) {
-        *last = fx->b;
+        *last = *last != 0 && (*last & ~AGAIN) != fx->b ? fx->b | TWICE : fx->b;
         l->new_ones = true;
         return;
     }
     /* A link of an external carrier stays the same link through its sessions. */
+    if ((*last & TWICE) != 0) return;
     if (*last == 0 || (*last & ~AGAIN) == fx->b || world->network.connections[end / 2].carrier) {
         return;
     }

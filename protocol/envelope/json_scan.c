@@ -420,6 +420,8 @@ const uint8_t *fb_json_scan_wanted(fb_json_place *s, const uint8_t *p, fb_json_w
         if (p == NULL) return NULL;
         copy_span(&c, fb_span_of(s->text.p + at, fb_json_place_at(s, p) - at));
     }
+    /* Whoever scans the bytes next may look at what is behind them. */
+    memset(c.out, 0, FB_JSON_BEHIND);
     wanted->text = fb_span_of(c.room, (size_t)(c.out - c.room));
     wanted->fits = !c.too_long;
     return p + 1;

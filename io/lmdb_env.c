@@ -175,6 +175,13 @@ static int reading_begin(fb_lmdb_env *e, MDB_cursor **cursor)
     return rc != 0 ? rc : mdb_cursor_open(e->read_txn, e->data, cursor);
 }
 
+/* Also where it could not begin. */
+static void reading_end(fb_lmdb_env *e, MDB_cursor *cursor)
+{
+    if (cursor != NULL) mdb_cursor_close(cursor);
+    if (e->read_txn != NULL) mdb_txn_reset(e->read_txn);
+}
+
 int fb_lmdb_env_scrub(fb_lmdb_env *e, fb_span after, uint32_t items, fb_span *last,
                       uint64_t *entries, uint64_t *damaged)
 {
@@ -183,7 +190,10 @@ int fb_lmdb_env_scrub(fb_lmdb_env *e, fb_span after, uint32_t items, fb_span *la
     *last = (fb_span){NULL, 0};
     *entries = *damaged = 0;
     int rc = reading_begin(e, &cursor);
-    if (cursor == NULL) return rc;
+    if (rc != 0) {
+        reading_end(e, cursor);
+        return rc;
+    }
     rc = mdb_cursor_get(cursor, &key, &value, after.len == 0 ? MDB_FIRST : MDB_SET_RANGE);
     bool is_after =
         after.len != 0 && rc == 0 && fb_span_equal(fb_span_of(key.mv_data, key.mv_size), after);
@@ -203,8 +213,7 @@ int fb_lmdb_env_scrub(fb_lmdb_env *e, fb_span after, uint32_t items, fb_span *la
         rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
     }
     if (rc == MDB_NOTFOUND) *last = (fb_span){NULL, 0}; /* it was the last one */
-    mdb_cursor_close(cursor);
-    mdb_txn_reset(e->read_txn);
+    reading_end(e, cursor);
     return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
@@ -218,8 +227,7 @@ static int read_all(fb_lmdb_env *e, fb_span read_set, fb_writer *w)
         fb_read_item item = fb_read_item_next(&r);
         rc = r.failed ? EINVAL : read_item(e, e->read_txn, cursor, &item, w);
     }
-    if (cursor != NULL) mdb_cursor_close(cursor);
-    if (e->read_txn != NULL) mdb_txn_reset(e->read_txn);
+    reading_end(e, cursor);
     return rc;
 }
 

@@ -27,8 +27,10 @@
 #define FB_LMDB_RETRY_MIN_MS 50u
 #define FB_LMDB_RETRY_MAX_MS 2000u
 /* ... and, after a failure, the free room on the disk without which none is made. */
+#define FB_LMDB_ROOM_BYTES (1u << 20)
+
+/* Values that one scrub looks at; reads wait for it meanwhile. */
 #define FB_LMDB_SCRUB_ENTRIES 4096u
-#define FB_LMDB_ROOM_BYTES    (1u << 20)
 
 /* Up to this size every entry is looked at when the store is opened; a sample of a larger one. */
 #define FB_LMDB_CHECK_WHOLE ((uint64_t)8 << 20)

@@ -192,7 +192,7 @@ def test_conflicts_are_listed_and_settled(team):
     for relay in team.relays:
         relay.heal()
     rows = eventually(lambda: a.rows("conflicts", "list", "team"), lambda rows: len(rows) == 5)
-    assert rows == b.rows("conflicts", "list", "team")
+    eventually(lambda: b.rows("conflicts", "list", "team"), lambda there: there == rows)
     items = {(r["id"], r["field"]): r["item"] for r in rows}
     assert set(items) == {(ids[0], f) for f in "wxyz"} | {(ids[1], "x")}
     for row in rows:

@@ -22,7 +22,7 @@
 static const char usage[] =
     "usage: faberio sim VERB\n"
     "  run [--seed S] [--nodes N] [--events N | --duration T] [--profile P] [--fast]\n"
-    "      [--mutant M] [--only FAULT]... [--timeline] [--verbose] [--schedule OUT]\n"
+    "      [--mutant M] [--only FAULT]... [--timeline] [--verbose] [--schedule OUT [--force]]\n"
     "                 one run; S is an integer or 40 hex digits; P: default, calm, dense\n"
     "  replay FILE [--timeline] [--sound]\n"
     "                 plays a schedule; --sound: without its planted bug\n"
@@ -93,12 +93,15 @@ static int run_main(int argc, char **argv)
     fb_sim_config config = fb_sim_config_default();
     const char *mutant = NULL;
     const char *schedule = NULL;
+    bool force = false;
     for (int i = 2; i < argc; i++) {
         const char *flag = argv[i];
         if (strcmp(flag, "--timeline") == 0) {
             config.timeline = true;
         } else if (strcmp(flag, "--verbose") == 0) {
             config.verbose = true;
+        } else if (strcmp(flag, "--force") == 0) {
+            force = true;
         } else if (strcmp(flag, "--schedule") == 0) {
             if (i + 1 == argc) return refuse("a flag without its value", flag);
             schedule = argv[++i];
@@ -111,6 +114,10 @@ static int run_main(int argc, char **argv)
     if (mutant != NULL) {
         int code = fb_sim_mutant_switch(argc, argv, mutant);
         if (code >= 0) return code;
+    }
+    /* It may be one that somebody wrote, or shrank for an hour. */
+    if (schedule != NULL && !force && access(schedule, F_OK) == 0) {
+        return refuse("there is a file already (--force writes over it)", schedule);
     }
     fb_sim_verdict verdict;
     if (schedule != NULL) return fb_sim_record_run(&config, mutant, schedule);

@@ -71,7 +71,7 @@ class Shrunk:
         full, small = folder / f"{bug}.full.sched", folder / f"{bug}.sched"
         for seed in range(1, arguments.seeds + 1):
             verdict, _ = run(program, "run", "--seed", str(seed), "--events", arguments.events,
-                             "--mutant", bug, "--schedule", str(full))
+                             "--mutant", bug, "--schedule", str(full), "--force")
             if verdict["result"] in ("safety", "liveness"):
                 break
         else:

@@ -377,7 +377,11 @@ void fb_sim_work_ask(fb_sim_world *world, uint32_t index, uint32_t client, const
     c->conditional = writes && c->has_etag && c->etag_record == op->record &&
                      fb_sim_weather_over(world, FB_SIM_FAULT_STALE_CLIENT, index) != NULL;
     if (c->conditional) {
-        c->has_etag = false; /* the next one it reads is kept */
+        /* Some try the same once more, as after an answer that was lost; then the next one that it
+         * reads is kept. */
+        bool once_more = !c->etag_used && (c->etag[15] & 1) != 0;
+        c->etag_used = once_more;
+        c->has_etag = once_more;
         world->fired[FB_SIM_FAULT_STALE_CLIENT]++;
     }
     if (writes && op->number != 0) {
@@ -433,6 +437,7 @@ static void etag_keep(fb_sim_client *c, const fb_effect *reply)
     memcpy(c->etag, fb_effect_bytes(reply) + at, sizeof c->etag);
     c->etag_record = c->record;
     c->has_etag = true;
+    c->etag_used = false;
 }
 
 void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)

@@ -60,6 +60,7 @@ typedef struct fb_sim_client {
     uint64_t gone_ns;    /* of a ghost: since when */
     bool conditional;    /* asked on condition of what it read */
     bool has_etag;
+    bool etag_used; /* and it is kept for one more try */
     bool has_last;
     uint8_t etag_record;
     uint8_t etag[16];

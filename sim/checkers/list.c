@@ -86,5 +86,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_work_bounded,
     &fb_sim_check_clone_noticed,
     &fb_sim_check_causal_stamps, /* behind the one that has the model */
+    &fb_sim_check_etag_once,
     NULL,
 };

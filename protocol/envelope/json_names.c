@@ -110,7 +110,7 @@ static bool close_few(const fb_json_names *names, const fb_json_name *list, uint
 }
 
 /* Open addressing over the hashes. False when the names were made to collide: the search for a free
- * place may cost 4 steps a name on average, and two different names of one hash are too many. */
+ * place may cost 3 steps a name on average, and two different names of one hash are too many. */
 static bool close_indexed(fb_json_names *names, const fb_json_name *list, uint32_t count,
                           uint32_t *twice)
 {
@@ -127,7 +127,7 @@ static bool close_indexed(fb_json_names *names, const fb_json_name *list, uint32
                 *twice = list[i].at;
                 return true;
             }
-            if (++steps > 4 * count) return false;
+            if (++steps > 3 * count) return false;
         }
         names->index[slot] = (uint16_t)(i + 1);
     }
@@ -171,8 +171,15 @@ static void hash_again(fb_json_names *names, fb_json_name *list, uint32_t count)
     if (!names->has_key) names->key = fb_xxh64(names->text.p, names->text.len, 1);
     names->has_key = true;
     for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *p = names->text.p + list[i].at;
+        size_t plain = 0;
+        while (p[plain] != '"' && p[plain] != '\\') plain++;
+        if (p[plain] == '"') {
+            list[i].hash = (uint32_t)hash_plain(fb_span_of(p, plain), names->key);
+            continue;
+        }
         uint8_t block[BLOCK_BYTES];
-        fb_json_bytes bytes = fb_json_bytes_at(names->text.p + list[i].at);
+        fb_json_bytes bytes = fb_json_bytes_at(p);
         size_t len = first_block(&bytes, block);
         list[i].hash = (uint32_t)hash_escaped(bytes, block, len, names->key);
     }

@@ -45,7 +45,8 @@ fb_span fb_column_counter(uint8_t *out, fb_span field);
 fb_span fb_column_element(uint8_t *out, fb_span field, fb_span value);
 
 /* The value of a column that is set is of its kind: the integer of a counter, the element whose
- * hash the name has. FB_ERR_VALUE_MALFORMED. It is a JSON text: that is checked elsewhere. */
+ * hash the name has, without white space between its parts. FB_ERR_VALUE_MALFORMED. That it is a
+ * JSON text is checked before. */
 fb_status fb_column_value_check(fb_span name, fb_span value);
 
 /* A JSON number that is an integer of 64 bits, written in the one way there is. */

@@ -383,6 +383,19 @@ static void names_of_columns(void **state)
     assert_false(fb_column_valid(fb_span_of(element.p, element.len - 1), FB_FIELD_ELEMENT));
     assert_int_equal(fb_column_value_check(element, fb_span_text("12")), FB_OK);
     assert_int_equal(fb_column_value_check(element, fb_span_text("13")), FB_ERR_VALUE_MALFORMED);
+    static const struct {
+        const char *text;
+        fb_status status;
+    } texts[] = {{"[1,2]", FB_OK},
+                 {"[1, 2]", FB_ERR_VALUE_MALFORMED},
+                 {"12\n", FB_ERR_VALUE_MALFORMED},
+                 {"\"a \\\" b\"", FB_OK},
+                 {"[\"a\\\\\", 1]", FB_ERR_VALUE_MALFORMED}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        fb_span text = fb_span_text(texts[i].text);
+        element = fb_column_element(room, fb_span_text("n"), text);
+        assert_int_equal(fb_column_value_check(element, text), texts[i].status);
+    }
     assert_false(fb_column_valid(fb_span_of("", 0), FB_FIELD_REGISTER));
     assert_false(fb_column_valid(fb_span_of("\0\2", 2), FB_FIELD_COUNTER));
     assert_int_equal(fb_field_name_check(fb_span_of("a\0b", 3)), FB_ERR_REQUEST_MALFORMED);

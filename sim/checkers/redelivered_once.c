@@ -72,7 +72,7 @@ const fb_sim_check fb_sim_check_redelivered_once = {
     .text = "unacknowledged messages go first on the next link, and to no third one",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .facts =
-        FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_LINK_BOUND),
+    .facts = FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) |
+             FB_SIM_FACT(FB_FACT_LINK_BOUND) | FB_SIM_FACT(FB_FACT_LINK_ENDED),
     .fact = fact,
 };

@@ -64,12 +64,15 @@ static due due_of(const fb_sim_world *world, const fb_sim_model *model, const fb
     for (uint32_t i = 0; i < live->count; i++) {
         const fb_sim_model_change *c = &model->changes[live->changes[i]];
         fb_sim_sight sight = fb_sim_sight_of(world, q, c);
-        bool unsure = sight == FB_SIM_MAYBE || c->unsure ||
-                      fb_sim_model_is_hushed(model, q->node, live->changes[i], column);
+        bool covered = fb_sim_model_is_covered(model, q->node, live->changes[i]);
+        bool unsure =
+            sight == FB_SIM_MAYBE || c->unsure ||
+            fb_sim_model_is_hushed(model, q->node, live->changes[i], column) ||
+            (covered && fb_sim_model_misses_replacer(model, q->node, live->changes[i], column));
         if (unsure) d.all = false;
         if (sight != FB_SIM_VISIBLE || unsure) continue;
-        bool own = c->author == q->node && fb_sim_stored_before(c, q->node, q->asked_step) &&
-                   !fb_sim_model_is_covered(model, q->node, live->changes[i]);
+        bool own =
+            c->author == q->node && fb_sim_stored_before(c, q->node, q->asked_step) && !covered;
         if (!q->exact && !own) continue;
         d.sum += c->total;
         d.count++;

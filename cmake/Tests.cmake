@@ -175,11 +175,11 @@ set_tests_properties(requirements_catalogue requirements_selftest requirements_r
 # The conformance suite against both runtimes that there are; those that are wrong in one way are
 # tests/conformance/test_wrong_adapters.py.
 set(FB_SUITE ${FB_VENV_PYTHON} -m pytest -q -p no:cacheprovider ${FB_CONFORMANCE})
-add_test(NAME conformance_suite_python COMMAND ${FB_SUITE}
+add_test(NAME conformance_suite_python COMMAND ${FB_SUITE} --whole
   --adapter "${FB_VENV_PYTHON} ${FB_CONFORMANCE}/runtime_python.py")
 set_tests_properties(conformance_suite_python PROPERTIES LABELS conformance TIMEOUT 600)
 if(TARGET faberio)
-  add_test(NAME conformance_suite_reference COMMAND ${FB_SUITE}
+  add_test(NAME conformance_suite_reference COMMAND ${FB_SUITE} --whole
     --adapter "$<TARGET_FILE:faberio> conformance adapter"
     --report ${CMAKE_BINARY_DIR}/conformance/report.html
     --report ${CMAKE_BINARY_DIR}/conformance/report.json)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest specs-conformance --adapter "CMD" [--report OUT.html|OUT.json]...
+"""pytest specs-conformance --adapter "CMD" [--whole] [--report OUT.html|OUT.json]...
 
 Runs the suite against any runtime that speaks the adapter protocol (docs/ADAPTER.md). Without --adapter
 it is `faberio conformance adapter`, of FABERIO_BIN or of the path."""
@@ -15,6 +15,8 @@ from suite_adapter import AdapterFailed, Process
 def pytest_addoption(parser):
     group = parser.getgroup("conformance")
     group.addoption("--adapter", metavar="CMD", help="the adapter's command line")
+    group.addoption("--whole", action="store_true",
+                    help="what the adapter lacks is a failure: for a runtime that is to have all of it")
     group.addoption("--report", metavar="FILE", action="append", default=[],
                     help="each requirement with what became of it, as .html or .json; may repeat")
 

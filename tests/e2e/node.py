@@ -311,3 +311,16 @@ def eventually(ask, wanted):
         if wanted(answer):
             return answer
         assert time.monotonic() < deadline, f"still: {answer}"
+
+
+def pair(net):
+    """Two nodes that share the space "team", which the first one made."""
+    a, b = net.node("a"), net.node("b")
+    for node in (a, b):
+        node.init()
+        node.start()
+    a.json("space", "create", "team")
+    b.json("space", "join", a.json("space", "invite", "team")["invite"])
+    a.json("space", "approve", "team", b.id)
+    eventually(lambda: b.rows("space", "list")[0]["status"], lambda s: s == "approved")
+    return a, b

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from node import BIN, Refused, eventually
+from node import BIN, Refused, eventually, pair
 
 COLLECTION = "notes"
 
@@ -20,18 +20,6 @@ def put(node, number):
 
 def ids(node):
     return [r["id"] for r in node.rows("record", "list", "team", COLLECTION)]
-
-
-def pair(net):
-    a, b = net.node("a"), net.node("b")
-    for node in (a, b):
-        node.init()
-        node.start()
-    a.json("space", "create", "team")
-    b.json("space", "join", a.json("space", "invite", "team")["invite"])
-    a.json("space", "approve", "team", b.id)
-    eventually(lambda: b.rows("space", "list")[0]["status"], lambda s: s == "approved")
-    return a, b
 
 
 def disk(node, limit):

@@ -7,21 +7,9 @@ import subprocess
 
 import pytest
 
-from node import BIN, HANGS_S, eventually
+from node import BIN, HANGS_S, eventually, pair
 
 COLLECTION = "notes"
-
-
-def pair(net):
-    a, b = net.node("a"), net.node("b")
-    for node in (a, b):
-        node.init()
-        node.start()
-    a.json("space", "create", "team")
-    b.json("space", "join", a.json("space", "invite", "team")["invite"])
-    a.json("space", "approve", "team", b.id)
-    eventually(lambda: b.rows("space", "list")[0]["status"], lambda s: s == "approved")
-    return a, b
 
 
 def metric(node, name):

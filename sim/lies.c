@@ -4,6 +4,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/envelope/envelope.h"
 #include "protocol/link/link.h"
+#include "sim/memo.h"
 #include "sim/streams.h"
 
 /* Where an envelope begins in a record, or 0: fields 1 and 2 of the protobuf encoding, 16 bytes
@@ -22,6 +23,16 @@ static size_t envelope_at(const uint8_t *record, size_t len)
 
 /* Milliseconds that keep the length of the varint. */
 #define MINUTES(n) (UINT64_C(60000) * (n))
+
+static void play_again(fb_sim_provider *provider, uint8_t *out)
+{
+    fb_span kept = fb_span_of(provider->kept, provider->kept_len);
+    fb_envelope envelope;
+    memcpy(out, kept.p, kept.len);
+    if (provider->played == NULL) return;
+    if (fb_envelope_decode_protobuf(kept, &envelope, NULL) != FB_OK) return;
+    fb_sim_memo_put(provider->played, fb_sim_played_key(envelope.id, envelope.source), 1);
+}
 
 void fb_sim_lie(fb_sim_provider *provider, uint8_t *record, size_t len)
 {
@@ -49,7 +60,7 @@ void fb_sim_lie(fb_sim_provider *provider, uint8_t *record, size_t len)
     }
     case FB_SIM_LIE_STALE:
         if (provider->kept_len == bytes.len && (bits & 64) != 0) {
-            memcpy(record + at, provider->kept, bytes.len);
+            play_again(provider, record + at);
             goto told;
         }
         if (bytes.len <= sizeof provider->kept) {

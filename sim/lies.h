@@ -3,6 +3,7 @@
 #ifndef FB_SIM_LIES_H
 #define FB_SIM_LIES_H
 
+#include "protocol/base/word.h"
 #include "sim/provider_fast.h"
 
 /* Bits of fb_sim_provider.lies, in the order of the catalogue of faults. */
@@ -13,6 +14,14 @@ enum fb_sim_lie {
     FB_SIM_LIE_FOREIGN,
     FB_SIM_LIE_MISADDRESS,
 };
+
+/* Stands for an envelope that a machine of this member played again. Never 0. */
+static inline uint64_t fb_sim_played_key(fb_id id, fb_id by)
+{
+    uint64_t key = (fb_word_load(id.b) ^ fb_word_load(by.b)) * UINT64_C(0x9e3779b97f4a7c15) +
+                   (fb_word_load(id.b + 8) ^ fb_word_load(by.b + 8));
+    return key == 0 ? 1 : key;
+}
 
 /* Changes the plain text of a record in place, keeping its length. What is no message of the
  * messaging channel stays as it is. */

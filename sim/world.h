@@ -11,6 +11,7 @@
 #include "protocol/core/request.h"
 #include "sim/fail.h"
 #include "sim/faults.h"
+#include "sim/memo.h"
 #include "sim/network.h"
 #include "sim/process.h"
 #include "sim/queue.h"
@@ -142,10 +143,11 @@ struct fb_sim_world {
     uint64_t requests;   /* numbers given so far */
 
     uint64_t fired[FB_SIM_FAULTS];
-    uint8_t *carriers; /* from * nodes + to: fb_sim_route */
-    uint32_t traitor;  /* the Byzantine member of this round, UINT32_MAX for none */
-    bool *liars;       /* by node: it lied, and what it said may still be on its way */
-    bool *held_apart;  /* by node: out of reach until the next round */
+    uint8_t *carriers;  /* from * nodes + to: fb_sim_route */
+    uint32_t traitor;   /* the Byzantine member of this round, UINT32_MAX for none */
+    bool *liars;        /* by node: it lied, and what it said may still be on its way */
+    fb_sim_memo played; /* by fb_sim_played_key: envelopes that liars gave again, to anybody */
+    bool *held_apart;   /* by node: out of reach until the next round */
     fb_sim_result result;
     const char *check; /* id of the violated one */
     const char *stall; /* why no progress can be demanded; NULL: it was */

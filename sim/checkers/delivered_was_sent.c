@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/base/limits.h"
 #include "sim/checkers/list.h"
+#include "sim/lies.h"
 
 /* What each link end gave away lately, by number. A message is delivered before it is acknowledged,
  * so the window of the sender bounds what may come. */
@@ -17,7 +18,6 @@ typedef struct link_state {
 
 typedef struct state {
     link_state *links;
-    fb_sim_memo of_liars; /* message, whomever it was for -> 1 */
 } state;
 
 static void layout(fb_sim_world *world, void *own, fb_arena *arena)
@@ -26,7 +26,6 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     state *s = own != NULL ? own : &local;
     if (own != NULL) world->checks->sent = own;
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
-    fb_sim_memo_init(&s->of_liars, arena, 1u << 15, 1);
 }
 
 static uint64_t key_of(const fb_sim_told *told)
@@ -54,20 +53,17 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     const fb_sim_told *told = world->checks->told;
     const fb_sim_message *m = &told->message;
     if (fx->a != FB_FACT_DELIVERED) {
-        fb_id self = world->nodes[node].id;
         link_state *l = &s->links[told->end];
         if (l->link != fx->b) *l = (link_state){.link = fx->b};
         l->last[fx->c % FB_SEND_WINDOW_MESSAGES] = (given){key_of(told), m->timestamp};
-        /* A liar may give anybody what it signed for another. */
-        if (world->liars[node]) {
-            fb_sim_memo_put(&s->of_liars, fb_sim_message_key(m->id, self, self), 1);
-        }
         return;
     }
     if (given_of(s, fx, told) != NULL) return;
     bool lies = told->peer != UINT32_MAX && world->liars[told->peer];
     if (lies && ORACLE(LIARS_BELIEVED, false, true)) return;
-    if (lies && fb_sim_memo_find(&s->of_liars, fb_sim_message_key(m->id, m->peer, m->peer))) return;
+    /* A liar may give anybody what its core once signed for another, or for nobody, as its process
+     * ended before that left. Only its machine knows what it played. */
+    if (lies && fb_sim_memo_find(&world->played, fb_sim_played_key(m->id, m->peer))) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_delivered_was_sent.id,
                     "%s accepted a message that %s never sent it", fb_sim_name(node),
                     told->peer == UINT32_MAX ? "a stranger" : fb_sim_name(told->peer));

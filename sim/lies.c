@@ -24,14 +24,12 @@ static size_t envelope_at(const uint8_t *record, size_t len)
 /* Milliseconds that keep the length of the varint. */
 #define MINUTES(n) (UINT64_C(60000) * (n))
 
-static void play_again(fb_sim_provider *provider, uint8_t *out)
+static void note_signed(const fb_sim_provider *provider, fb_span bytes)
 {
-    fb_span kept = fb_span_of(provider->kept, provider->kept_len);
     fb_envelope envelope;
-    memcpy(out, kept.p, kept.len);
-    if (provider->played == NULL) return;
-    if (fb_envelope_decode_protobuf(kept, &envelope, NULL) != FB_OK) return;
-    fb_sim_memo_put(provider->played, fb_sim_played_key(envelope.id, envelope.source), 1);
+    if (provider->signs == NULL) return;
+    if (fb_envelope_decode_protobuf(bytes, &envelope, NULL) != FB_OK) return;
+    fb_sim_memo_put(provider->signs, fb_sim_signed_key(envelope.id, envelope.source), 1);
 }
 
 void fb_sim_lie(fb_sim_provider *provider, uint8_t *record, size_t len)
@@ -60,7 +58,8 @@ void fb_sim_lie(fb_sim_provider *provider, uint8_t *record, size_t len)
     }
     case FB_SIM_LIE_STALE:
         if (provider->kept_len == bytes.len && (bits & 64) != 0) {
-            play_again(provider, record + at);
+            memcpy(record + at, provider->kept, bytes.len);
+            note_signed(provider, fb_span_of(provider->kept, bytes.len));
             goto told;
         }
         if (bytes.len <= sizeof provider->kept) {
@@ -85,6 +84,7 @@ void fb_sim_lie(fb_sim_provider *provider, uint8_t *record, size_t len)
     }
     if (fb_envelope_sign(&envelope, &provider->table, FB_SIM_KEY_IDENTITY) != FB_OK) return;
     if (fb_envelope_encode_protobuf(&envelope, &w) != FB_OK || w.at != bytes.len) return;
+    note_signed(provider, bytes); /* by the source that it had */
     memcpy(record + at, changed, bytes.len);
 told:
     if (provider->fired != NULL) provider->fired[lie]++;

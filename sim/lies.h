@@ -15,8 +15,8 @@ enum fb_sim_lie {
     FB_SIM_LIE_MISADDRESS,
 };
 
-/* Stands for an envelope that a machine of this member played again. Never 0. */
-static inline uint64_t fb_sim_played_key(fb_id id, fb_id by)
+/* Stands for an envelope that a machine of this member signed. Never 0. */
+static inline uint64_t fb_sim_signed_key(fb_id id, fb_id by)
 {
     uint64_t key = (fb_word_load(id.b) ^ fb_word_load(by.b)) * UINT64_C(0x9e3779b97f4a7c15) +
                    (fb_word_load(id.b + 8) ^ fb_word_load(by.b + 8));

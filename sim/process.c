@@ -94,7 +94,7 @@ void fb_sim_process_init(fb_sim_world *world, uint32_t index, fb_arena *arena)
         fb_sim_store_init(&node->backup, &world->keys, world->config.nodes + index, items);
     }
     node->provider.fired = &world->fired[FB_SIM_FAULT_FORGE];
-    node->provider.played = &world->played;
+    node->provider.signs = &world->signs;
     static const char label[] = "faberio-node-id-v1";
     fb_span parts[2] = {fb_span_of(label, sizeof label),
                         fb_span_of(node->provider.public_key.b, 32)};

@@ -19,7 +19,7 @@ static void identity_take(fb_sim_world *world, uint32_t machine, uint32_t of)
     fb_sim_node *node = &world->nodes[machine];
     fb_sim_provider *provider = &node->provider;
     uint64_t *fired = provider->fired;
-    struct fb_sim_memo *played = provider->played;
+    struct fb_sim_memo *signs = provider->signs;
     uint8_t *scratch = provider->scratch;
     /* Two machines with one identity draw secrets of their own. */
     uint64_t machines = (uint64_t)(++node->identities) << 32;
@@ -27,7 +27,7 @@ static void identity_take(fb_sim_world *world, uint32_t machine, uint32_t of)
                          fb_seed_derive(world->seed, FB_SIM_STREAM_SECRET, machines + machine),
                          scratch);
     provider->fired = fired;
-    provider->played = played;
+    provider->signs = signs;
     static const char label[] = "faberio-node-id-v1";
     fb_span parts[2] = {fb_span_of(label, sizeof label), fb_span_of(provider->public_key.b, 32)};
     fb_b32 hash;

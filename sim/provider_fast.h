@@ -36,7 +36,8 @@ typedef struct fb_sim_provider {
     uint64_t *fired;   /* counters by lie, or NULL */
     uint8_t kept[512]; /* an envelope that its core sealed earlier, also one that never left */
     uint32_t kept_len;
-    struct fb_sim_memo *played; /* takes what is played again (fb_sim_played_key), or NULL */
+    struct fb_sim_memo *signs; /* takes what is given with a good signature in the place of what its
+                                  core gave (fb_sim_signed_key), or NULL */
     /* Who reads along what transport messages say; NULL: nobody. */
     void (*read)(void *user, bool opened, fb_span plain);
     void *reader;

@@ -50,7 +50,7 @@ static void layout(fb_sim_world *world, fb_arena *arena)
     world->reads = fb_arena_take(arena, world->reads_max, sizeof *world->reads);
     world->scratch_bytes = SCRATCH_BYTES;
     world->held_apart = fb_arena_take(arena, config->nodes, sizeof *world->held_apart);
-    fb_sim_memo_init(&world->played, arena, 1u << 12, 1);
+    fb_sim_memo_init(&world->signs, arena, 1u << 12, 1);
     world->liars = fb_arena_take(arena, config->nodes, sizeof *world->liars);
     world->carriers =
         fb_arena_take(arena, (size_t)config->nodes * config->nodes, sizeof *world->carriers);

@@ -143,11 +143,11 @@ struct fb_sim_world {
     uint64_t requests;   /* numbers given so far */
 
     uint64_t fired[FB_SIM_FAULTS];
-    uint8_t *carriers;  /* from * nodes + to: fb_sim_route */
-    uint32_t traitor;   /* the Byzantine member of this round, UINT32_MAX for none */
-    bool *liars;        /* by node: it lied, and what it said may still be on its way */
-    fb_sim_memo played; /* by fb_sim_played_key: envelopes that liars gave again, to anybody */
-    bool *held_apart;   /* by node: out of reach until the next round */
+    uint8_t *carriers; /* from * nodes + to: fb_sim_route */
+    uint32_t traitor;  /* the Byzantine member of this round, UINT32_MAX for none */
+    bool *liars;       /* by node: it lied, and what it said may still be on its way */
+    fb_sim_memo signs; /* by fb_sim_signed_key: what liars gave in the place of what was sent */
+    bool *held_apart;  /* by node: out of reach until the next round */
     fb_sim_result result;
     const char *check; /* id of the violated one */
     const char *stall; /* why no progress can be demanded; NULL: it was */

@@ -61,9 +61,9 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     if (given_of(s, fx, told) != NULL) return;
     bool lies = told->peer != UINT32_MAX && world->liars[told->peer];
     if (lies && ORACLE(LIARS_BELIEVED, false, true)) return;
-    /* A liar may give anybody what its core once signed for another, or for nobody, as its process
-     * ended before that left. Only its machine knows what it played. */
-    if (lies && fb_sim_memo_find(&world->played, fb_sim_played_key(m->id, m->peer))) return;
+    /* A liar may give anybody what was once signed for another, or for nobody, as its process ended
+     * before that left. Only its machine knows what it gave. */
+    if (lies && fb_sim_memo_find(&world->signs, fb_sim_signed_key(m->id, m->peer))) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_delivered_was_sent.id,
                     "%s accepted a message that %s never sent it", fb_sim_name(node),
                     told->peer == UINT32_MAX ? "a stranger" : fb_sim_name(told->peer));

@@ -47,7 +47,10 @@ struct fb_loop {
     uint64_t starts;
     uint64_t restart_ms; /* next pause */
     fb_error last_end;
-    uint64_t deadline_ns; /* the timer is set for it */
+    bool unrecorded_told;
+    uint64_t full_since_ns; /* the recording's file has its size; 0: it has not */
+    bool instance_used;     /* by an incarnation: a recording's next file needs another one */
+    uint64_t deadline_ns;   /* the timer is set for it */
 
     fb_request_table requests;
     dialling *dials;
@@ -189,8 +192,32 @@ static void incarnation_later(fb_loop *loop)
     if (loop->restart_ms > FB_LOOP_RESTART_MAX_MS) loop->restart_ms = FB_LOOP_RESTART_MAX_MS;
 }
 
+/* The node, new and empty; the recording's next file begins with it. */
+static fb_status instance_make(fb_loop *loop)
+{
+    fb_options node = loop->options.node;
+    if (loop->options.recorder != NULL) {
+        fb_recorder_instance(loop->options.recorder, &node, loop->options.store.owner,
+                             loop->effects.capacity);
+    }
+    loop->instance_used = false;
+    loop->full_since_ns = 0;
+    return fb_node_create(&node, &loop->node);
+}
+
+static void instance_renew(fb_loop *loop)
+{
+    fb_node_destroy(loop->node);
+    loop->node = NULL;
+    fb_status status = instance_make(loop);
+    /* Its memory was there a moment ago, and its options were right. */
+    FB_ASSERT(status == FB_OK);
+}
+
 static void incarnation_start(fb_loop *loop)
 {
+    if (loop->full_since_ns != 0 && loop->instance_used) instance_renew(loop);
+    loop->instance_used = true;
     /* The core has answered whatever was open when its last incarnation ended; should it owe one,
      * the caller gets it here rather than never. */
     fb_request_table_end(&loop->requests, FB_ERR_AGAIN);
@@ -224,6 +251,35 @@ static void incarnation_ended(fb_loop *loop, fb_error why)
     } else {
         incarnation_later(loop);
     }
+}
+
+/* A file of a recording has to begin with a fresh instance, so that it can be replayed alone. That
+ * costs an incarnation: it waits for a moment when nobody waits for an answer. */
+static void renew_when_full(fb_loop *loop)
+{
+    if (loop->options.recorder == NULL || !loop->running || loop->stopping) return;
+    if (!fb_recorder_is_full(loop->options.recorder)) return;
+    uint64_t now = fb_clock_mono_ns();
+    if (loop->full_since_ns == 0) loop->full_since_ns = now;
+    if (fb_request_table_pending(&loop->requests) &&
+        now - loop->full_since_ns < FB_LOOP_RENEW_MS * UINT64_C(1000000)) {
+        return;
+    }
+    loop->started = false;
+    loop->running = false;
+    fb_carrier_hold(loop->carrier, true);
+    fb_carrier_drop_links(loop->carrier);
+    tell(loop, (fb_loop_event){.what = FB_LOOP_RENEWED, .incarnation = loop->incarnation}, "", 0);
+    incarnation_begin(loop);
+}
+
+static void recorder_told(fb_loop *loop)
+{
+    fb_recorder_stats stats;
+    fb_recorder_stats_get(loop->options.recorder, &stats);
+    if (stats.failed[0] == 0 || loop->unrecorded_told) return;
+    loop->unrecorded_told = true;
+    tell(loop, (fb_loop_event){.what = FB_LOOP_UNRECORDED}, stats.failed, strlen(stats.failed));
 }
 
 /* Effects. */
@@ -331,7 +387,13 @@ static size_t step_one(fb_loop *loop, fb_event event)
     loop->stepping = true;
     event.mono_ns = fb_clock_mono_ns();
     event.wall_us = fb_clock_wall_us();
+    fb_recorder *recorder = loop->options.recorder;
+    if (recorder != NULL) fb_recorder_event(recorder, &event);
     fb_status status = fb_node_step(loop->node, &event, &loop->effects);
+    if (recorder != NULL) {
+        fb_recorder_step(recorder, status, &loop->effects, fb_node_digest(loop->node));
+        recorder_told(loop);
+    }
     if (status != FB_OK) {
         fprintf(stderr, "event %u: %s\n", event.kind, fb_error_text(status));
         FB_ASSERT(status == FB_OK);
@@ -344,6 +406,7 @@ static size_t step_one(fb_loop *loop, fb_event event)
     loop->stepping = false;
     if (loop->started && !loop->running && fb_node_is_running(loop->node)) {
         loop->running = true;
+        if (recorder != NULL) fb_recorder_loaded(recorder);
         tell(loop, (fb_loop_event){.what = FB_LOOP_RUNNING, .incarnation = loop->incarnation}, "",
              0);
     }
@@ -367,6 +430,7 @@ static void later_run(fb_loop *loop)
         free(d);
     }
     loop->draining = false;
+    renew_when_full(loop);
     deadline_set(loop);
     loop_drained(loop);
 }
@@ -564,12 +628,9 @@ static fb_status loop_parts(fb_loop *loop, char *why, size_t why_len)
     store.notify = store_notify;
     store.user = loop;
     FB_TRY(fb_lmdb_open(&store, &loop->store, why, why_len));
-    fb_status status = fb_node_create(node, &loop->node);
-    if (status == FB_OK) {
-        loop->effects.capacity = fb_effects_bytes_min(node);
-        loop->effects.memory = calloc(1, loop->effects.capacity);
-        if (loop->effects.memory == NULL) status = FB_ERR_NO_MEMORY;
-    }
+    loop->effects.capacity = fb_effects_bytes_min(node);
+    loop->effects.memory = calloc(1, loop->effects.capacity);
+    fb_status status = loop->effects.memory == NULL ? FB_ERR_NO_MEMORY : instance_make(loop);
     if (status == FB_OK) {
         fb_carrier_handlers handlers = {loop,     on_dialled,  on_opened,
                                         on_bytes, on_writable, on_closed};

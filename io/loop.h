@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "io/carrier_tcp.h"
+#include "io/recorder.h"
 #include "io/store_lmdb.h"
 #include "protocol/core/node.h"
 #include "protocol/core/observe.h"
@@ -18,6 +19,7 @@
 #define FB_LOOP_RESTART_MIN_MS 100u   /* pause before the second START in a row */
 #define FB_LOOP_RESTART_MAX_MS 10000u /* it doubles up to this */
 #define FB_LOOP_DRAIN_MS       5000u  /* how long a stop waits for open requests */
+#define FB_LOOP_RENEW_MS       1000u  /* ... and the end of a recording's file */
 
 typedef struct fb_loop fb_loop;
 
@@ -26,17 +28,19 @@ typedef struct fb_loop fb_loop;
 typedef void (*fb_loop_reply)(void *user, fb_error error, bool more, fb_span answer);
 
 typedef enum fb_loop_happening {
-    FB_LOOP_STARTED,   /* START was delivered; incarnation */
-    FB_LOOP_RUNNING,   /* the node has read its store and answers */
-    FB_LOOP_ENDED,     /* the incarnation ended; error, detail says why */
-    FB_LOOP_LOG,       /* a log line of the core; level, detail */
-    FB_LOOP_OPENED,    /* somebody connected; link, detail is the remote host */
-    FB_LOOP_DIALLED,   /* a dial was answered; link or error, detail is the address */
-    FB_LOOP_CLOSED,    /* a link ended; link, error */
-    FB_LOOP_STORE,     /* a read or write of the store failed; error, detail */
-    FB_LOOP_READ_ONLY, /* the store takes no writes, and is tried again; error, detail */
-    FB_LOOP_WRITABLE,  /* ... it takes them again */
-    FB_LOOP_FATAL,     /* no start can succeed, and none is tried again; error, detail */
+    FB_LOOP_STARTED,    /* START was delivered; incarnation */
+    FB_LOOP_RUNNING,    /* the node has read its store and answers */
+    FB_LOOP_ENDED,      /* the incarnation ended; error, detail says why */
+    FB_LOOP_LOG,        /* a log line of the core; level, detail */
+    FB_LOOP_OPENED,     /* somebody connected; link, detail is the remote host */
+    FB_LOOP_DIALLED,    /* a dial was answered; link or error, detail is the address */
+    FB_LOOP_CLOSED,     /* a link ended; link, error */
+    FB_LOOP_STORE,      /* a read or write of the store failed; error, detail */
+    FB_LOOP_READ_ONLY,  /* the store takes no writes, and is tried again; error, detail */
+    FB_LOOP_WRITABLE,   /* ... it takes them again */
+    FB_LOOP_RENEWED,    /* the recording needs another instance: an incarnation ended for that */
+    FB_LOOP_UNRECORDED, /* the recorder gave up; detail says why. The node goes on */
+    FB_LOOP_FATAL,      /* no start can succeed, and none is tried again; error, detail */
 } fb_loop_happening;
 
 typedef struct fb_loop_event {
@@ -53,6 +57,7 @@ typedef struct fb_loop_options {
     uv_loop_t *uv;
     fb_options node; /* provider and keys filled in, allocator not needed */
     fb_lmdb_options store;
+    fb_recorder *recorder; /* outlives the loop; NULL: nothing is recorded */
     void (*happened)(void *user, const fb_loop_event *event); /* for the operator's eyes */
     void *user;
 } fb_loop_options;

@@ -94,6 +94,22 @@ bool fb_cli_duration(const char *text, unsigned long long *seconds)
     return true;
 }
 
+bool fb_cli_bytes(const char *text, unsigned long long *bytes)
+{
+    static const char units[] = "kmgt";
+    size_t len = strlen(text);
+    char digits[24];
+    if (len == 0 || len >= sizeof digits) return false;
+    memcpy(digits, text, len + 1);
+    const char *unit = strchr(units, digits[len - 1]);
+    if (unit != NULL) digits[len - 1] = 0;
+    if (!fb_text_number(digits, 1ull << 20, bytes) &&
+        (unit != NULL || !fb_text_number(digits, 1ull << 50, bytes)))
+        return false;
+    if (unit != NULL) *bytes <<= 10 * (unit - units + 1);
+    return true;
+}
+
 static const char *flag(const void *user, const char *name)
 {
     return fb_cli_option(user, name);

@@ -60,6 +60,9 @@ fb_exit fb_cli_fail(fb_exit code, const char *format, ...) __attribute__((format
 /* Seconds from "90", "90s", "15m", "2h" or "7d". */
 bool fb_cli_duration(const char *text, unsigned long long *seconds);
 
+/* Bytes from "65536", "64k", "512m" or "2g" (1,024 each). */
+bool fb_cli_bytes(const char *text, unsigned long long *bytes);
+
 /* Loads the settings again with the flags that were given: at start, and on SIGHUP. False with a
  * sentence in why; then *out is not to be used. */
 bool fb_cli_settings(const fb_cli *cli, fb_settings *out, char *why, size_t why_len);

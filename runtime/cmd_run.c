@@ -27,6 +27,7 @@ typedef struct running_node {
     fb_cli *cli;
     uv_loop_t uv;
     fb_loop *loop;
+    fb_recorder *recorder; /* or NULL */
     fb_api *api;
     fb_daemon_log log;
     fb_dial_log dials;
@@ -163,6 +164,13 @@ static void happened(void *user, const fb_loop_event *event)
         fb_daemon_log_begin(log, FB_LOG_INFO, "link_closed");
         fb_daemon_log_number(log, "link", event->link);
         fb_daemon_log_text(log, "error", error);
+        break;
+    case FB_LOOP_RENEWED:
+        fb_daemon_log_begin(log, FB_LOG_INFO, "recording_goes_on");
+        break;
+    case FB_LOOP_UNRECORDED:
+        fb_daemon_log_begin(log, FB_LOG_ERROR, "recording_failed");
+        fb_daemon_log_text(log, "detail", detail);
         break;
     case FB_LOOP_READ_ONLY:
         fb_service_notify("STATUS=the store takes no writes; reads go on");
@@ -302,6 +310,27 @@ static bool store_found(running_node *d, char *why, size_t why_len)
     return had || fb_home_mark_store(&d->home, why, why_len) == FB_OK;
 }
 
+/* The flight recorder, when one is asked for. */
+static bool open_recorder(running_node *d, char *why, size_t why_len)
+{
+    const fb_settings *settings = &d->cli->settings;
+    unsigned long long bytes = 0;
+    fb_recorder_options options = {
+        .path = fb_settings_get(settings, FB_SET_RECORD),
+        .program = "faberio " FB_VERSION,
+    };
+    if (options.path[0] == 0) return true;
+    const char *key = fb_settings_get(settings, FB_SET_RECORD_KEY);
+    if (key[0] != 0) {
+        fb_hex_parse(fb_span_text(key), options.reader_key.b, sizeof options.reader_key.b);
+    } else if (fb_home_record_key(&d->home, &options.reader_key, why, why_len) != FB_OK) {
+        return false;
+    }
+    fb_cli_bytes(fb_settings_get(settings, FB_SET_RECORD_MAX), &bytes);
+    options.bytes_max = bytes;
+    return fb_recorder_open(&options, &d->recorder, why, why_len) == FB_OK;
+}
+
 static bool open_loop(running_node *d, char *why, size_t why_len)
 {
     char store[FB_HOME_PATH_MAX];
@@ -310,6 +339,7 @@ static bool open_loop(running_node *d, char *why, size_t why_len)
         .uv = &d->uv,
         .node = fb_options_default(),
         .store = {.directory = store, .owner = d->keys.node_id},
+        .recorder = d->recorder,
         .happened = happened,
         .user = d,
     };
@@ -331,6 +361,7 @@ static void nothing(void *user)
 
 static bool open_all(running_node *d, char *why, size_t why_len)
 {
+    if (!open_recorder(d, why, why_len)) return false;
     if (!open_loop(d, why, why_len)) {
         if (d->loop != NULL) fb_loop_stop(d->loop, nothing, d);
         return false;
@@ -376,9 +407,6 @@ fb_exit fb_cmd_run(fb_cli *cli)
     if (!fb_settings_check_all(&cli->settings, wrong, sizeof wrong)) {
         return fb_cli_usage(cli, "%s", wrong);
     }
-    if (fb_cli_option(cli, "record") != NULL) {
-        return fb_cli_fail(FB_EXIT_FAILED, "--record is not built in this version");
-    }
     if (!fb_home_open(fb_settings_get(&cli->settings, FB_SET_HOME), &d.home, why, sizeof why)) {
         return fb_cli_fail(FB_EXIT_USAGE, "%s", why);
     }
@@ -397,6 +425,7 @@ fb_exit fb_cmd_run(fb_cli *cli)
     bool opened = open_all(&d, why, sizeof why);
     uv_run(&d.uv, UV_RUN_DEFAULT);
     uv_loop_close(&d.uv);
+    fb_recorder_close(d.recorder);
     fb_home_unload(&d.keys);
     if (opened) {
         fb_daemon_log_begin(&d.log, FB_LOG_INFO, "stopped");

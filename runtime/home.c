@@ -170,6 +170,53 @@ static fb_status recovery_make(const fb_home *home, bool (*show)(void *user, con
     return file_write(home, "recovery.pub", line, why, why_len);
 }
 
+static fb_status record_key_read(const char *path, fb_b32 *out, char *why, size_t why_len)
+{
+    char text[66];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno == ENOENT) {
+        snprintf(why, why_len, "%s is missing; faberio init makes what is missing", path);
+        return FB_ERR_NOT_FOUND;
+    }
+    if (fd < 0) return failed(path, why, why_len);
+    ssize_t n = read(fd, text, sizeof text);
+    close(fd);
+    if (n == 65 && text[64] == '\n') n = 64;
+    if (n == 64 && fb_hex_parse(fb_span_of(text, 64), out->b, sizeof out->b)) return FB_OK;
+    snprintf(why, why_len, "%s: not 64 hexadecimal digits; remove it and faberio init makes it",
+             path);
+    return FB_ERR_KEY;
+}
+
+fb_status fb_home_record_key(const fb_home *home, fb_b32 *out, char *why, size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_home_file(home, "record.pub", path);
+    return record_key_read(path, out, why, why_len);
+}
+
+/* Where the public half is and the other one is not, somebody keeps that elsewhere. */
+static fb_status record_key_make(const fb_home *home, char *why, size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX], line[66] = "";
+    fb_b32 secret, public_key;
+    fb_key_file_error error = {""};
+    fb_status status = fb_home_record_key(home, &public_key, why, why_len);
+    if (status != FB_ERR_NOT_FOUND) return status;
+    FB_TRY(key_make(home, "record.key", FB_KEY_X25519, why, why_len));
+    fb_home_file(home, "record.key", path);
+    status = fb_key_file_read(path, FB_KEY_X25519, &secret, &error);
+    if (status != FB_OK) {
+        snprintf(why, why_len, "%s: %s", path, error.text);
+        return status;
+    }
+    crypto_scalarmult_base(public_key.b, secret.b);
+    sodium_memzero(&secret, sizeof secret);
+    fb_hex_format(public_key.b, sizeof public_key.b, line);
+    line[64] = '\n';
+    return file_write(home, "record.pub", line, why, why_len);
+}
+
 fb_status fb_home_init(const fb_home *home, bool (*show)(void *user, const char *recovery),
                        void *user, char *why, size_t why_len)
 {
@@ -185,6 +232,7 @@ fb_status fb_home_init(const fb_home *home, bool (*show)(void *user, const char 
     if (status != FB_OK) snprintf(why, why_len, "%s", fb_error_text(status));
     if (status == FB_OK) status = key_make(home, "node.key", FB_KEY_ED25519, why, why_len);
     if (status == FB_OK) status = key_make(home, "link.key", FB_KEY_X25519, why, why_len);
+    if (status == FB_OK) status = record_key_make(home, why, why_len);
     if (status == FB_OK) status = recovery_make(home, show, user, why, why_len);
     close(lock);
     return status;

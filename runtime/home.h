@@ -4,7 +4,8 @@
  *     node.key       Ed25519 identity (0600)          store/     the database
  *     link.key       X25519 Noise static key (0600)   api.sock   while the node runs (0600)
  *     recovery.pub   public recovery key, hex         api.token  the operator's token for the
- *     store.made     there was a store once                      loopback port (0600)
+ *     record.key     opens recordings (0600)                     loopback port (0600)
+ *     record.pub     seals them, hex                store.made   there was a store once
  *     store.damaged-N/  a store that was moved aside
  */
 #ifndef FB_RUNTIME_HOME_H
@@ -35,7 +36,8 @@ bool fb_home_open(const char *path, fb_home *out, char *why, size_t why_len);
 /* PATH/leaf into out, of FB_HOME_PATH_MAX bytes. */
 void fb_home_file(const fb_home *home, const char *leaf, char *out);
 
-/* Creates what is missing: the directory (0700), both keys, the recovery key. When the recovery key
+/* Creates what is missing: the directory (0700), both keys, the key of recordings unless its public
+ * half is there (the other one may have been taken away), the recovery key. When the recovery key
  * is made, `show` gets its secret half as 64 hex digits, once; only after it returned true is the
  * public half stored. Several at once wait for each other. Nothing that exists is changed.
  * FB_ERR_STORE_FAILED, or what key_file.h says; why gets a sentence. */
@@ -45,6 +47,9 @@ fb_status fb_home_init(const fb_home *home, bool (*show)(void *user, const char 
 /* Loads the keys. FB_ERR_NOT_FOUND when there is no node yet. */
 fb_status fb_home_load(const fb_home *home, fb_home_keys *out, char *why, size_t why_len);
 void fb_home_unload(fb_home_keys *keys);
+
+/* The public key that recordings are sealed to. FB_ERR_NOT_FOUND: faberio init makes one. */
+fb_status fb_home_record_key(const fb_home *home, fb_b32 *out, char *why, size_t why_len);
 
 /* The operator's token, made on first use: 64 hex digits and a terminating zero. */
 fb_status fb_home_token(const fb_home *home, char out[65], char *why, size_t why_len);

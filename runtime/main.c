@@ -9,14 +9,14 @@
 #include "runtime/cmd_conformance.h"
 #include "runtime/cmd_envelope.h"
 #include "runtime/cmd_key.h"
+#include "runtime/cmd_sim.h"
 #include "runtime/commands.h"
-#include "sim/main_sim.h"
 
 #ifndef FB_VERSION
 #define FB_VERSION "unknown"
 #endif
 
-#define RUN_OPTIONS "listen= advertise= api= store= log-format= record="
+#define RUN_OPTIONS "listen= advertise= api= store= log-format= record= record-key= record-max="
 
 static const fb_command commands[] = {
     {"init", "[--home DIR]", "make a node: keys and directory; safe to repeat", "",
@@ -28,6 +28,11 @@ static const fb_command commands[] = {
      "  --api HOST:PORT        the API on a loopback port as well, with tokens\n"
      "  --store local          the store in the node's directory\n"
      "  --log-format FORMAT    text (key=value) or json\n"
+     "  --record PATH          what the node lives through, to be replayed by `faberio sim "
+     "record`:\n"
+     "                         PATH.000001 and on, sealed to the key record.pub of the directory\n"
+     "  --record-key HEX       ... or to this one\n"
+     "  --record-max SIZE      of all of them together; default 1g\n"
      "Prints five lines when the node answers, then one line per event.\n"
      "SIGTERM or SIGINT: open requests end, then the node; a second one ends it at once.",
      0, 0, fb_cmd_run, NULL},
@@ -48,7 +53,7 @@ static const fb_command commands[] = {
     {"peers forget", "HOST:PORT [--space SPACE]", "do not dial it any more", "space=", NULL, 1, 1,
      fb_cmd_peers_forget, NULL},
     {"config show", "[--origin]", "the settings in force, and where each comes from",
-     "listen= advertise= api= store= log-format= origin",
+     "listen= advertise= api= store= log-format= record= record-key= record-max= origin",
      "Order: flag, FABERIO_... in the environment, the file (--config FILE), the default.", 0, 0,
      fb_cmd_config_show, NULL},
 
@@ -58,7 +63,7 @@ static const fb_command commands[] = {
     {"conformance", "adapter", "answer the conformance suite on standard input and output", "",
      NULL, 0, -1, NULL, fb_cmd_conformance},
     {"sim", "VERB ...", "the simulator: run, checks, faults, mutants, bench", "", NULL, 0, -1, NULL,
-     fb_sim_main},
+     fb_cmd_sim},
 
     {"space create", "NAME", "a new space with this node as its admin", "", NULL, 1, 1,
      fb_cmd_space_create, NULL},

@@ -20,6 +20,9 @@ static const struct {
     [FB_SET_API] = {"api", "FABERIO_API", ""},
     [FB_SET_STORE] = {"store", "FABERIO_STORE", "local"},
     [FB_SET_LOG_FORMAT] = {"log-format", "FABERIO_LOG_FORMAT", "text"},
+    [FB_SET_RECORD] = {"record", "FABERIO_RECORD", ""},
+    [FB_SET_RECORD_KEY] = {"record-key", "FABERIO_RECORD_KEY", ""},
+    [FB_SET_RECORD_MAX] = {"record-max", "FABERIO_RECORD_MAX", "1g"},
     [FB_SET_COMMAND_TIMEOUT] = {"command-timeout", "FABERIO_COMMAND_TIMEOUT", "30s"},
 };
 

@@ -13,6 +13,9 @@ typedef enum fb_setting {
     FB_SET_API,             /* HOST:PORT of the loopback API, empty: only the socket */
     FB_SET_STORE,           /* local */
     FB_SET_LOG_FORMAT,      /* text or json */
+    FB_SET_RECORD,          /* PATH of a recording's files; empty: none is made */
+    FB_SET_RECORD_KEY,      /* public key that opens them, in hex; empty: that of the home */
+    FB_SET_RECORD_MAX,      /* bytes of all of them together */
     FB_SET_COMMAND_TIMEOUT, /* how long a command waits for a node that says nothing */
     FB_SETTINGS,
 } fb_setting;

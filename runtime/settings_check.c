@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "io/address.h"
+#include "io/recorder.h"
+#include "protocol/base/hex.h"
 #include "runtime/cli.h"
 #include "runtime/settings.h"
 
@@ -19,7 +21,8 @@ static const char *address_wrong(fb_setting which, const char *text)
 
 static const char *value_wrong(fb_setting which, const char *text)
 {
-    unsigned long long seconds;
+    unsigned long long seconds, bytes;
+    uint8_t key[32];
     switch (which) {
     case FB_SET_LISTEN:
     case FB_SET_ADVERTISE:
@@ -30,6 +33,14 @@ static const char *value_wrong(fb_setting which, const char *text)
     case FB_SET_LOG_FORMAT:
         return strcmp(text, "text") == 0 || strcmp(text, "json") == 0 ? NULL
                                                                       : "text or json is expected";
+    case FB_SET_RECORD_KEY:
+        return text[0] == 0 || fb_hex_parse(fb_span_text(text), key, sizeof key)
+                   ? NULL
+                   : "64 hexadecimal digits are expected";
+    case FB_SET_RECORD_MAX:
+        return fb_cli_bytes(text, &bytes) && bytes >= FB_RECORDER_BYTES_MIN
+                   ? NULL
+                   : "a size like 512m or 2g is expected, 8m at least";
     case FB_SET_COMMAND_TIMEOUT:
         return fb_cli_duration(text, &seconds) && seconds > 0
                    ? NULL

@@ -9,6 +9,7 @@
 #include "sim/disk/main_disk.h"
 #include "sim/flags.h"
 #include "sim/hunt.h"
+#include "sim/record/main_record.h"
 #include "sim/run.h"
 #include "sim/schedule/verbs.h"
 #include "sim/shrink/shrink.h"
@@ -40,6 +41,8 @@ static const char usage[] =
     "                 walks through a run, forwards and back\n"
     "  export (FILE | --seed S ...) --vectors OUT [--node A]...\n"
     "                 conformance vectors of a run, for other implementations\n"
+    "  record FILE... [--redact OUT]\n"
+    "                 what real nodes recorded, replayed\n"
     "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--window N]\n"
     "        [--stored] [--fast]\n"
     "                 speed without faults\n"
@@ -142,15 +145,11 @@ static void crashed(int number)
 
 int fb_sim_main(int argc, char **argv)
 {
-    static const char *const later[] = {"record"};
     if (argc < 2) return refuse("a verb is missing", NULL);
     const char *verb = argv[1];
     if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0) {
         fputs(usage, stdout);
         return 0;
-    }
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
-        if (strcmp(verb, later[i]) == 0) return refuse("not built in this version", verb);
     }
 #ifndef __SANITIZE_ADDRESS__
     signal(SIGSEGV, crashed);
@@ -166,6 +165,7 @@ int fb_sim_main(int argc, char **argv)
     if (strcmp(verb, "test") == 0) return fb_sim_test_main(argc, argv);
     if (strcmp(verb, "diff") == 0) return fb_sim_diff_main(argc, argv);
     if (strcmp(verb, "step") == 0) return fb_sim_step_main(argc, argv);
+    if (strcmp(verb, "record") == 0) return fb_sim_record_plain_main(argc, argv);
     if (strcmp(verb, "view") == 0) return fb_sim_view_main(argc, argv);
     if (strcmp(verb, "disk") == 0) return fb_sim_disk_main(argc, argv);
     if (strcmp(verb, "export") == 0) return fb_sim_export_main(argc, argv);

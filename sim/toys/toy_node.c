@@ -98,6 +98,12 @@ fb_options fb_options_small(void)
                         .sizes = {.operations = 4}};
 }
 
+/* For the replay of recordings, of which toys make none. */
+fb_options fb_options_default(void)
+{
+    return fb_options_small();
+}
+
 size_t fb_effects_bytes_min(const fb_options *options)
 {
     (void)options;
@@ -651,6 +657,11 @@ fb_status fb_node_step(fb_node *node, const fb_event *event, fb_effects *out)
     seal(node);
     for (uint32_t i = 0; i < LINKS && node->started; i++) speak(node, &node->links[i]);
     return FB_OK;
+}
+
+fb_id fb_node_self(const fb_node *node)
+{
+    return node->self;
 }
 
 uint64_t fb_node_deadline(const fb_node *node)

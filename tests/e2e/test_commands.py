@@ -349,7 +349,7 @@ def test_what_is_there_or_not_is_named(net):
     ["policy", "show"], ["policy", "set"],
     ["policy", "explain"], ["export", "s", "f"], ["import", "f"], ["verify", "s", "--peers"],
     ["key", "backup", "f"], ["key", "rotate"],
-    ["run", "--record", "f"], ["help", "export"],
+    ["help", "export"],
 ])
 def test_what_is_not_built_is_said(net, args):
     done = subprocess.run([BIN, *args], text=True, capture_output=True, timeout=HANGS_S,

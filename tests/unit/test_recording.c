@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recordings: the plain format, the files they are sealed in, and the replay of a small node. Real
+ * ones are in tests/e2e/test_recorder.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/recorder.h"
+#include "io/sealed_file.h"
+#include "protocol/core/recording.h"
+#include "sim/provider_fast.h"
+#include "sim/record/replay.h"
+
+#define ROOM (1u << 22)
+
+static uint8_t room[ROOM];
+
+/* A recording of a small node: it starts, finds an empty store, is asked something, ticks. */
+
+typedef struct recorded {
+    fb_options options;
+    fb_node *node;
+    fb_effects effects;
+    fb_writer out;
+    fb_sim_provider provider;
+    fb_provider table;
+    uint64_t now;
+} recorded;
+
+static uint8_t scratch[FB_SIM_PROVIDER_TEXT_MAX];
+static recorded *current;
+
+static void note(fb_recording_call call, uint32_t result, const void *bytes, size_t len)
+{
+    fb_recording_write_output(&current->out, call, result, fb_span_of(bytes, len));
+}
+
+static fb_status public_key(void *user, fb_key_handle key, fb_b32 *out)
+{
+    fb_status status = current->provider.table.public_key(user, key, out);
+    note(FB_CALL_PUBLIC_KEY, status, out->b, 32);
+    return status;
+}
+
+static void sha256(void *user, const fb_span *parts, size_t count, fb_b32 *out)
+{
+    current->provider.table.sha256(user, parts, count, out);
+    note(FB_CALL_SHA256, FB_OK, out->b, 32);
+}
+
+static void *allocate(void *user, size_t bytes)
+{
+    (void)user;
+    return calloc(1, bytes);
+}
+
+static void release(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    (void)bytes;
+    free(memory);
+}
+
+static void step(recorded *r, fb_event event)
+{
+    event.mono_ns = r->now += 1000000;
+    event.wall_us = INT64_C(1790000000000000) + (int64_t)(r->now / 1000);
+    fb_recording_write_event(&r->out, &event);
+    fb_status status = fb_node_step(r->node, &event, &r->effects);
+    fb_recording_write_step(&r->out, status, &r->effects, fb_node_digest(r->node));
+}
+
+static size_t record(void)
+{
+    static recorded r;
+    memset(&r, 0, sizeof r);
+    current = &r;
+    fb_sim_provider_init(&r.provider, (fb_seed){1, 2}, (fb_seed){3, 4}, scratch);
+    r.table = r.provider.table;
+    r.table.public_key = public_key;
+    r.table.sha256 = sha256;
+    r.options = fb_options_small();
+    r.options.allocator = (fb_allocator){NULL, allocate, release};
+    r.options.provider = &r.table;
+    r.options.identity_key = FB_SIM_KEY_IDENTITY;
+    r.options.link_key = FB_SIM_KEY_LINK;
+    r.options.observe = true;
+    r.effects.capacity = fb_effects_bytes_min(&r.options);
+    r.effects.memory = calloc(1, r.effects.capacity);
+    assert_non_null(r.effects.memory);
+    r.out = fb_writer_of(room, sizeof room);
+    /* Whose it is shows when it is made: the header is written behind that, and moved. */
+    assert_int_equal(fb_node_create(&r.options, &r.node), FB_OK);
+    fb_span outputs = fb_writer_span(&r.out);
+    uint8_t kept[512];
+    assert_true(outputs.len < sizeof kept);
+    memcpy(kept, outputs.p, outputs.len);
+    r.out = fb_writer_of(room, sizeof room);
+    fb_recording_header header = {.program = "test",
+                                  .node = fb_node_self(r.node),
+                                  .effects_capacity = r.effects.capacity,
+                                  .options = r.options};
+    fb_recording_write_header(&r.out, &header);
+    fb_write_bytes(&r.out, kept, outputs.len);
+    step(&r, (fb_event){.kind = FB_EV_START, .a = 7, .b = 8, .c = 9});
+    step(&r, (fb_event){.kind = FB_EV_REQUEST, .a = 1, .b = 1});
+    for (int i = 0; i < 3; i++) step(&r, (fb_event){.kind = FB_EV_TICK});
+    fb_recording_write_end(&r.out);
+    assert_false(r.out.failed);
+    fb_node_destroy(r.node);
+    free(r.effects.memory);
+    return r.out.at;
+}
+
+static fb_sim_replayed replay(fb_span bytes, fb_sim_replay *r)
+{
+    if (fb_sim_replay_open(r, bytes)) {
+        while (fb_sim_replay_next(r) == FB_SIM_REPLAY_STEP) {
+        }
+    }
+    fb_sim_replay_close(r);
+    return r->over;
+}
+
+static void the_same_steps_are_made_again(void **state)
+{
+    (void)state;
+    static fb_sim_replay r;
+    size_t len = record();
+    assert_int_equal(replay(fb_span_of(room, len), &r), FB_SIM_REPLAY_END);
+    assert_int_equal(r.steps, 5);
+    assert_int_equal(r.starts, 1);
+    assert_true(r.whole);
+    fb_hash128 hash = r.hash;
+    assert_int_equal(replay(fb_span_of(room, len), &r), FB_SIM_REPLAY_END);
+    assert_memory_equal(&hash, &r.hash, sizeof hash);
+}
+
+static void every_cut_is_replayed_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    static fb_sim_replay r;
+    size_t len = record();
+    uint8_t *copy = malloc(len);
+    assert_non_null(copy);
+    memcpy(copy, room, len);
+    uint64_t steps = 0;
+    for (size_t cut = 0; cut < len; cut++) {
+        assert_int_equal(replay(fb_span_of(copy, cut), &r), FB_SIM_REPLAY_END);
+        assert_true(r.steps >= steps && r.why[0] != 0 && !r.whole);
+        steps = r.steps;
+    }
+    free(copy);
+}
+
+/* Whatever came of a step, and whatever the provider said, shows when it is another. */
+static void every_change_shows(void **state)
+{
+    (void)state;
+    static fb_sim_replay r;
+    size_t len = record();
+    fb_reader in = fb_reader_of(fb_span_of(room, len));
+    fb_recording_item item;
+    bool cut;
+    uint32_t shown[128] = {0};
+    while (fb_recording_read(&in, false, &item, &cut) == FB_OK) {
+        if (item.kind == FB_RECORDING_END) break;
+        /* Of a hash the first byte: a node's id is half of one. */
+        size_t at = item.kind == FB_RECORDING_OUTPUT ? in.at - item.len : in.at - 1;
+        room[at] ^= 1;
+        fb_sim_replayed how = replay(fb_span_of(room, len), &r);
+        room[at] ^= 1;
+        /* Sizes of a header and numbers of an event need not come to anything at once. */
+        if (item.kind == FB_RECORDING_HEADER || item.kind == FB_RECORDING_EVENT) continue;
+        /* Nothing was signed or verified with the key itself. */
+        if (item.kind == FB_RECORDING_OUTPUT && item.call == FB_CALL_PUBLIC_KEY) continue;
+        assert_int_equal(how, FB_SIM_REPLAY_DIFFERS);
+        shown[item.kind]++;
+    }
+    assert_true(shown[FB_RECORDING_STEP] == 5 && shown[FB_RECORDING_OUTPUT] > 0);
+}
+
+static void what_is_no_recording_is_named(void **state)
+{
+    (void)state;
+    static fb_sim_replay r;
+    size_t len = record();
+    assert_int_equal(replay(fb_span_text("X\0\0\0\0"), &r), FB_SIM_REPLAY_END);
+    room[5] = 0x7f; /* the version */
+    assert_int_equal(replay(fb_span_of(room, len), &r), FB_SIM_REPLAY_MALFORMED);
+    assert_non_null(strstr(r.why, "another version"));
+    len = record();
+    room[0] = 'E';
+    assert_int_equal(replay(fb_span_of(room, len), &r), FB_SIM_REPLAY_MALFORMED);
+    len = record();
+    fb_reader in = fb_reader_of(fb_span_of(room, len));
+    fb_recording_item item;
+    bool cut;
+    assert_int_equal(fb_recording_read(&in, false, &item, &cut), FB_OK);
+    room[in.at] = 'Z';
+    assert_int_equal(replay(fb_span_of(room, len), &r), FB_SIM_REPLAY_MALFORMED);
+    assert_non_null(strstr(r.why, "byte"));
+    record();
+    memset(room + in.at + 1, 0xff, 4);
+    assert_int_equal(fb_recording_read(&in, false, &item, &cut), FB_ERR_MALFORMED);
+}
+
+/* Sealed files. */
+
+typedef struct sealed {
+    char directory[64];
+    char path[96];
+    fb_b32 secret, reader_key;
+} sealed;
+
+static int sealed_begin(void **state)
+{
+    static sealed s;
+    snprintf(s.directory, sizeof s.directory, "/tmp/fb-recording-XXXXXX");
+    if (mkdtemp(s.directory) == NULL || sodium_init() < 0) return -1;
+    snprintf(s.path, sizeof s.path, "%s/file", s.directory);
+    memset(s.secret.b, 0x42, sizeof s.secret.b);
+    crypto_scalarmult_base(s.reader_key.b, s.secret.b);
+    *state = &s;
+    return 0;
+}
+
+static int sealed_end(void **state)
+{
+    sealed *s = *state;
+    unlink(s->path);
+    return rmdir(s->directory);
+}
+
+static size_t file_get(const sealed *s, uint8_t *out, size_t max)
+{
+    FILE *file = fopen(s->path, "rb");
+    assert_non_null(file);
+    size_t len = fread(out, 1, max, file);
+    fclose(file);
+    return len;
+}
+
+static void file_put(const sealed *s, const uint8_t *bytes, size_t len)
+{
+    FILE *file = fopen(s->path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, len, file), len);
+    fclose(file);
+}
+
+static void a_sealed_file_is_read_as_far_as_it_is_whole(void **state)
+{
+    sealed *s = *state;
+    fb_sealed_writer w;
+    fb_sealed_content content;
+    char why[512];
+    assert_true(fb_sealed_create(&w, s->path, &s->reader_key));
+    fb_sealed_writer second;
+    assert_false(fb_sealed_create(&second, s->path, &s->reader_key));
+    assert_true(fb_sealed_write(&w, fb_span_text("first "), false));
+    assert_true(fb_sealed_write(&w, fb_span_of(room, 100000), false));
+    uint64_t before = w.bytes;
+    assert_true(fb_sealed_write(&w, fb_span_text("last"), true));
+    fb_sealed_close(&w);
+    static uint8_t file[200000];
+    size_t len = file_get(s, file, sizeof file);
+    assert_int_equal(len, w.bytes);
+
+    assert_int_equal(fb_sealed_read(s->path, &s->secret, &content, why, sizeof why), FB_OK);
+    assert_true(content.whole && content.sealed);
+    assert_int_equal(content.len, 6 + 100000 + 4);
+    assert_memory_equal(content.bytes, "first ", 6);
+    assert_memory_equal(content.bytes + 6, room, 100000);
+    free(content.bytes);
+
+    fb_b32 other = {{1}};
+    assert_int_equal(fb_sealed_read(s->path, &other, &content, why, sizeof why), FB_ERR_KEY);
+    assert_int_equal(fb_sealed_read(s->path, NULL, &content, why, sizeof why), FB_ERR_KEY);
+
+    for (size_t cut = (size_t)before; cut < len; cut++) {
+        file_put(s, file, cut);
+        assert_int_equal(fb_sealed_read(s->path, &s->secret, &content, why, sizeof why), FB_OK);
+        assert_true(!content.whole && content.len == 6 + 100000);
+        free(content.bytes);
+    }
+    for (size_t cut = 0; cut < 153; cut++) {
+        file_put(s, file, cut);
+        assert_int_equal(fb_sealed_read(s->path, &s->secret, &content, why, sizeof why),
+                         FB_ERR_MALFORMED);
+    }
+    for (size_t at = 0; at < len; at += at < 400 ? 1 : 997) {
+        file[at] ^= 0x10;
+        file_put(s, file, len);
+        fb_status status = fb_sealed_read(s->path, &s->secret, &content, why, sizeof why);
+        /* A length that is larger looks like a file that ends; nothing changed is ever read. */
+        if (status == FB_OK) assert_true(!content.whole && content.len < 6 + 100000 + 4);
+        if (status == FB_OK) free(content.bytes);
+        file[at] ^= 0x10;
+    }
+    file_put(s, file, len);
+    FILE *longer = fopen(s->path, "ab");
+    assert_non_null(longer);
+    fputs("more", longer);
+    fclose(longer);
+    assert_int_equal(fb_sealed_read(s->path, &s->secret, &content, why, sizeof why),
+                     FB_ERR_MALFORMED);
+    assert_non_null(strstr(why, "after its end"));
+}
+
+/* A disk that takes no more ends the recording, and nothing else. */
+static void a_recorder_gives_up_quietly(void **state)
+{
+    sealed *s = *state;
+    fb_recorder *recorder;
+    char why[512], file[128];
+    fb_recorder_options options = {
+        .path = s->path,
+        .reader_key = s->reader_key,
+        .bytes_max = FB_RECORDER_BYTES_MIN,
+        .program = "test",
+    };
+    assert_int_equal(fb_recorder_open(&options, &recorder, why, sizeof why), FB_OK);
+    fb_options node = fb_options_small();
+    fb_recorder_instance(recorder, &node, (fb_id){{1}}, 1024);
+    assert_true(node.observe && node.digest_every_step && node.provider != NULL);
+    fb_event event = {.kind = FB_EV_TICK};
+    fb_recorder_event(recorder, &event);
+    fb_recorder_stats stats;
+    fb_recorder_stats_get(recorder, &stats);
+    assert_string_equal(stats.failed, "");
+    assert_int_equal(stats.files, 1);
+    snprintf(file, sizeof file, "%s", stats.file);
+    static uint8_t large[FB_SEALED_FRAME_MAX];
+    event.len = sizeof large;
+    event.bytes = large;
+    fb_recorder_event(recorder, &event);
+    fb_recorder_stats_get(recorder, &stats);
+    assert_string_not_equal(stats.failed, "");
+    assert_false(fb_recorder_is_full(recorder));
+    event.len = 0;
+    fb_recorder_event(recorder, &event);
+    fb_recorder_close(recorder);
+    unlink(file);
+    file_put(s, large, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_steps_are_made_again),
+        cmocka_unit_test(every_cut_is_replayed_as_far_as_it_goes),
+        cmocka_unit_test(every_change_shows),
+        cmocka_unit_test(what_is_no_recording_is_named),
+        cmocka_unit_test_setup_teardown(a_sealed_file_is_read_as_far_as_it_is_whole, sealed_begin,
+                                        sealed_end),
+        cmocka_unit_test_setup_teardown(a_recorder_gives_up_quietly, sealed_begin, sealed_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

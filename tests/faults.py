@@ -29,6 +29,7 @@ DOCUMENT = ROOT / "docs" / "SIMULATOR.md"
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 MATTER_BEGIN, MATTER_END = "<!-- matter: begin -->", "<!-- matter: end -->"
 CORPUS = ROOT / "tests" / "scenarios"
+TOYS = ROOT / "sim" / "toys"
 ROW = re.compile(r'X\((\w+),\s*"([^"]*)",\s*(\w+),\s*"([^"]*)",\s*"([^"]*)",\s*(\d+)\)')
 TOY = re.compile(r'X\((\w+),\s*"([^"]*)",\s*FAULTS\(([^)]*)\)')
 # Between them they have every fault, some of them many times.
@@ -55,23 +56,6 @@ def toys():
     return found
 
 
-# Of these there is neither a toy nor a schedule, and why.
-NOT_SHOWN = {
-    "replay": "a handshake that is played again binds nothing: it takes a key used twice",
-    "dup": "the link layer and the numbers of messages both refuse it: it takes two mistakes",
-    "stale-session": "keys, numbers and ids are each compared: it takes several mistakes",
-    "client-cut": "the node is not told: it tests what checks make of writes that nobody answered",
-    "client-vanish": "the node is not told: it tests what checks make of writes that nobody answered",
-    "lose-unsynced": "nothing is told or answered before it is durable: who breaks that is found without a crash",
-    "kill-during-recovery": "loading begins again from the same store: nothing planted shows in a cut alone",
-    "retry-storm": "questions alone: they only move when a node does what else it has to do",
-    "stale-client": "a write that is refused changes nothing: its answer is compared",
-    "hot-key": "of drawn operations alone: a schedule says them all",
-    "same-id": "of drawn operations alone: a schedule says them all",
-    "giant-values": "of drawn operations alone: a schedule says them all",
-}
-
-
 def lines_of(text, fault):
     """Indices of the lines that are windows of a fault."""
     window = re.compile(r"\s+\S+\.\.\S+ " + re.escape(fault) + r"( |$)")
@@ -81,14 +65,15 @@ def lines_of(text, fault):
 def schedules():
     """Of each fault the schedule with a planted bug that is to show it."""
     found = {}
-    texts = {path: path.read_text() for path in sorted(CORPUS.rglob("*.sched"))}
+    texts = {path: path.read_text() for path in sorted([*CORPUS.rglob("*.sched"), *TOYS.glob("*.sched")])}
     texts = {path: text for path, text in texts.items()
              if "\nbug " in text and "\nexpect violates " in text}
     for row in catalogue():
         name = row[1]
         own = CORPUS / "faults" / f"{name}.sched"
+        of_toy = TOYS / f"{name}.sched"
         mine = SHOWN_ELSEWHERE.get(name)
-        path = own if own.exists() else CORPUS / mine if mine else None
+        path = own if own.exists() else CORPUS / mine if mine else of_toy
         if path in texts and lines_of(texts[path], name):
             found[name] = path
     return found
@@ -132,23 +117,24 @@ def table():
     for row in sorted(catalogue(), key=lambda row: families.index(row[2])):
         ident, name, family, parameters, text, share = row
         shown = [f"toy `{one}`" for one in of.get(ident, [])]
-        if name in played:
+        if name in played and played[name].parent == TOYS:
+            bug = re.search(r"^bug (\S+)", played[name].read_text(), re.MULTILINE).group(1)
+            shown.append(f"toy `{bug}`, `sim/toys/{name}.sched`")
+        elif name in played:
             shown.append(f"`{played[name].relative_to(CORPUS).with_suffix('').as_posix()}`")
-        if not shown and name in NOT_SHOWN:
-            shown.append("none: " + NOT_SHOWN[name])
         if not shown:
-            raise SystemExit(f"{name}: no toy, no schedule and no reason shows that it matters")
+            raise SystemExit(f"{name}: no toy and no schedule shows that it matters")
         lines.append(f"| `{name}` | {family.lower()} | {parameters} | {share} | {text} | {', '.join(shown)} |")
     return "\n".join(lines)
 
 
 def shown_main(build):
     """Each schedule fails by its check, passes without the fault, and passes without the bug."""
-    program = str(build / "faberio-sim-mutants")
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, path in schedules().items():
             text = path.read_text()
+            program = str(build / ("faberio-sim-toys" if path.parent == TOYS else "faberio-sim-mutants"))
             lines, gone = text.splitlines(), set(lines_of(text, name))
             without = pathlib.Path(folder) / f"{name}.sched"
             without.write_text("\n".join(line for i, line in enumerate(lines) if i not in gone) + "\n")

@@ -109,7 +109,8 @@ static fb_status new_uuid(fb_node *node, bool durable, fb_id *out)
                 fb_uuid_ms(node->uuid_mark) < FB_UUID_MS_MAX;
     /* A mark that is still on its way is left alone unless it is too low already. */
     if (near && (stored || (above && !durable))) put_mark(node, ms + MARK_AHEAD_MS);
-    if (durable && fb_id_compare(id, node->uuid_durable) > 0) return FB_ERR_AGAIN;
+    bool early = fb_id_compare(id, node->uuid_durable) > 0;
+    if (durable && MUTANT(ID_BEFORE_ITS_MARK, early, false)) return FB_ERR_AGAIN;
     if (fb_id_compare(id, node->uuid_mark) > 0) return FB_ERR_CLOCK;
     node->uuid = next;
     *out = id;

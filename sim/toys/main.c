@@ -79,7 +79,26 @@ static const uint32_t faults[][2] = {
     {FAULT(TIMER_BURST)},
     {FAULT(TIMER_STARVE)},
     {FAULT(TIMER_COALESCE)},
+    {FAULT(REPLAY)},
+    {FAULT(DUP)},
+    {FAULT(STALE_SESSION)},
+    {FAULT(LOSS)},
+    {FAULT(REORDER)},
+    {FAULT(KILL_RECOVERY), FAULT(CRASH)},
+    {FAULT(HOT_KEY)},
+    {FAULT(SAME_ID)},
+    {FAULT(GIANT_VALUES)},
+    {FAULT(RETRY_STORM)},
+    {FAULT(CLIENT_VANISH)},
+    {FAULT(CLIENT_CUT)},
+    {FAULT(STALE_CLIENT)},
 };
+
+/* Those that are about frames of a carrier. */
+static bool frames(fb_toy_defect defect)
+{
+    return defect == FB_TOY_ONCE_ONLY || defect == FB_TOY_ANY_SESSION;
+}
 
 /* How many of the first seeds fail; with `enough`, no more are tried after so many failures. */
 static unsigned failures(fb_toy_defect defect, const uint32_t only[2], uint64_t seeds,
@@ -99,7 +118,7 @@ static unsigned failures(fb_toy_defect defect, const uint32_t only[2], uint64_t 
             if (only[i] != 0) fb_sim_faults_add(&config.only, only[i] - 1);
         }
         config.quiet = loud == NULL;
-        config.carriers_of_16 = 0;
+        config.carriers_of_16 = frames(defect) ? 16 : 0;
         config.reference = false;
         fb_sim_verdict verdict;
         if (!fb_sim_run(&config, &verdict)) fb_sim_fail_resource("memory of this machine");
@@ -108,8 +127,26 @@ static unsigned failures(fb_toy_defect defect, const uint32_t only[2], uint64_t 
     return failed;
 }
 
+/* Which of the other faults find a defect as well: the table of docs/SIMULATOR.md. */
+static int matrix(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const toy_case *c = &cases[i];
+        if (c->faults[0] == 0 || c->faults[0] == ALWAYS) continue;
+        printf("%-22s", c->name);
+        for (size_t k = 0; k < sizeof faults / sizeof faults[0]; k++) {
+            if (failures(c->defect, faults[k], SEEDS, 1) == 0) continue;
+            printf(" %s", fb_sim_fault_rows[faults[k][0] - 1].name);
+            if (faults[k][1] != 0) printf("+%s", fb_sim_fault_rows[faults[k][1] - 1].name);
+        }
+        printf("\n");
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "matrix") == 0) return matrix();
     if (argc > 1 && strcmp(argv[1], "export") == 0) {
         return fb_sim_refuse("a toy has no messages", argv[1]);
     }
@@ -127,7 +164,8 @@ int main(int argc, char **argv)
         if (c->faults[0] == 0) continue; /* nothing in a run shows it */
         bool any = c->faults[0] == ALWAYS;
         unsigned without = failures(c->defect, none, SEEDS, SEEDS);
-        unsigned with = any ? without : failures(c->defect, c->faults, 8 * SEEDS, 1);
+        unsigned with =
+            any ? without : failures(c->defect, c->faults, (c->faults[1] != 0 ? 32 : 8) * SEEDS, 1);
         /* Of two faults the second alone does not show it. */
         static uint32_t second[2];
         second[0] = c->faults[1];

@@ -5,87 +5,12 @@
  * It is here to test the adversary, and as a tutorial: with a defect switched on it still works in
  * good weather, and fails under the fault that the defect is about. It replaces the core at link
  * time, so the simulator drives it through fb_node_step like any other. */
-#include "sim/toys/toy.h"
+#include "sim/toys/toy_inside.h"
 
-#include "protocol/base/assert.h"
-#include "protocol/base/cursor.h"
-#include "protocol/base/hash.h"
-#include "protocol/core/node.h"
-#include "protocol/core/observe.h"
-#include "protocol/core/request.h"
-#include "protocol/store/readset.h"
-#include "protocol/store/writeset.h"
 #include "sim/step/state.h"
 #include "sim/workload.h"
 
 fb_toy_defect fb_toy_defect_now;
-
-#define LINKS      32u
-#define PEERS      16u
-#define RECORDS    32u
-#define MESSAGE    68u /* u16 length of the rest, record, counter, node, incarnation, seq, sum */
-#define PERIOD_NS  UINT64_C(2000000000)
-#define SILENT_NS  UINT64_C(9000000000)
-#define TICKS_MOST 24u
-
-static const fb_id space = {{1, 0x9f, 0, 0, 0, 1, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 1}};
-static const fb_id area = {{1, 0x9f, 0, 0, 0, 2, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 2}};
-
-typedef struct entry {
-    uint64_t counter; /* greater wins; 0: nothing there */
-    fb_id record;
-    fb_id node;
-    uint64_t incarnation;
-    uint64_t seq;
-} entry;
-
-typedef struct toy_link {
-    uint64_t link;
-    uint64_t credit;
-    uint64_t heard_ns;
-    uint32_t silent; /* ticks since something was heard */
-    uint32_t unsaid; /* registers that this link has yet to be told, as a bit set */
-    uint8_t part[MESSAGE];
-    size_t part_len;
-    uint8_t out[MESSAGE];
-    size_t out_at; /* MESSAGE: nothing is half sent */
-    int peer;      /* that was dialled, or -1 */
-} toy_link;
-
-typedef struct toy_peer {
-    char address[16];
-    uint32_t address_len;
-    uint64_t dial; /* that is out */
-    uint64_t retry_ns;
-    bool linked;
-} toy_peer;
-
-typedef struct waiting_reply {
-    uint64_t request;
-    uint64_t w;
-} waiting_reply;
-
-struct fb_node {
-    fb_options options;
-    fb_id self;
-    bool started, running;
-    uint64_t incarnation, seq, w, w_done, mono_ns, next_ns, numbers;
-    int64_t wall_us;
-    bool in_flight;
-    bool mute; /* says nothing any more */
-    uint64_t ticked_ns;
-    uint32_t ticks;  /* since something was heard; 0: nothing was heard yet */
-    uint32_t dirty;  /* registers that no write set has yet, as a bit set */
-    uint32_t flight; /* those in the write set that is not durable */
-    uint32_t peers_stored;
-    entry entries[RECORDS];
-    toy_link links[LINKS];
-    toy_peer peers[PEERS];
-    uint32_t peer_count;
-    waiting_reply replies[16];
-    uint32_t reply_count;
-    fb_effects *out;
-};
 
 fb_options fb_options_small(void)
 {
@@ -135,107 +60,43 @@ void fb_node_destroy(fb_node *node)
         allocator.release(allocator.user, node, sizeof *node);
     }
 }
-
 /* Effects. */
 
-static uint8_t *effect(fb_node *node, uint32_t kind, uint64_t a, uint64_t b, uint64_t c,
-                       const void *bytes, size_t len)
+void fb_toy_effect(fb_node *node, uint32_t kind, uint64_t a, uint64_t b, uint64_t c,
+                   const void *bytes, size_t len)
 {
     fb_effects *out = node->out;
     size_t padded = (len + 7) & ~(size_t)7;
     FB_ASSERT(out->used + sizeof(fb_effect) + padded <= out->capacity);
     fb_effect *fx = (fb_effect *)(void *)(out->memory + out->used);
     *fx = (fb_effect){kind, (uint32_t)len, a, b, c};
-    uint8_t *room = (uint8_t *)(fx + 1);
-    memset(room, 0, padded);
-    if (len != 0 && bytes != NULL) memcpy(room, bytes, len);
+    memset(fx + 1, 0, padded);
+    if (len != 0) memcpy(fx + 1, bytes, len);
     out->used += sizeof *fx + padded;
-    return room;
 }
 
-static void observe_change(fb_node *node, fb_fact fact, uint64_t b, const entry *e)
+void fb_toy_observe_change(fb_node *node, fb_fact fact, uint64_t b, const fb_toy_entry *e)
 {
     uint8_t bytes[72];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&w, area);
+    fb_write_id(&w, fb_toy_area);
     fb_write_id(&w, e->record);
     fb_write_id(&w, e->node);
     fb_write_u64(&w, e->incarnation);
     fb_write_u64(&w, e->seq);
     fb_write_u64(&w, e->counter);
-    effect(node, FB_FX_OBSERVE, fact, b, node->w + 1, bytes, w.at);
+    fb_toy_effect(node, FB_FX_OBSERVE, fact, b, node->w + 1, bytes, w.at);
 }
 
-static void reply(fb_node *node, uint64_t request, fb_error status, const void *bytes, size_t len)
+void fb_toy_reply(fb_node *node, uint64_t request, fb_error status, const void *bytes, size_t len)
 {
-    effect(node, FB_FX_REPLY, request, status, 0, bytes, len);
-}
-
-/* The store: one write set at a time, each register under one key. */
-
-static void entry_write(fb_writer *w, const entry *e)
-{
-    fb_write_u64(w, e->counter);
-    fb_write_id(w, e->record);
-    fb_write_id(w, e->node);
-    fb_write_u64(w, e->incarnation);
-    fb_write_u64(w, e->seq);
-}
-
-static entry entry_read(fb_reader *r)
-{
-    entry e;
-    e.counter = fb_read_u64(r);
-    e.record = fb_read_id(r);
-    e.node = fb_read_id(r);
-    e.incarnation = fb_read_u64(r);
-    e.seq = fb_read_u64(r);
-    return e;
-}
-
-static void seal(fb_node *node)
-{
-    if (node->in_flight || (node->dirty == 0 && node->peers_stored == node->peer_count)) return;
-    uint8_t set[RECORDS * 72 + PEERS * 32];
-    fb_writer w = fb_writer_of(set, sizeof set);
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < RECORDS; i++) {
-        if ((node->dirty >> i & 1) == 0) continue;
-        fb_write_u8(&w, FB_WRITE_PUT);
-        fb_write_u8(&w, 0);
-        fb_write_u16(&w, 2);
-        fb_write_u32(&w, 56);
-        fb_write_u8(&w, 'r');
-        fb_write_u8(&w, (uint8_t)i);
-        entry_write(&w, &node->entries[i]);
-        while (w.at % 8 != 0) fb_write_u8(&w, 0);
-        count++;
-    }
-    for (; node->peers_stored < node->peer_count; node->peers_stored++) {
-        const toy_peer *peer = &node->peers[node->peers_stored];
-        fb_write_u8(&w, FB_WRITE_PUT);
-        fb_write_u8(&w, 0);
-        fb_write_u16(&w, 2);
-        fb_write_u32(&w, peer->address_len);
-        fb_write_u8(&w, 'p');
-        fb_write_u8(&w, (uint8_t)node->peers_stored);
-        fb_write_bytes(&w, peer->address, peer->address_len);
-        while (w.at % 8 != 0) fb_write_u8(&w, 0);
-        count++;
-    }
-    FB_ASSERT(!w.failed);
-    node->flight = node->dirty;
-    node->dirty = 0;
-    node->in_flight = true;
-    node->w++;
-    effect(node, FB_FX_OBSERVE, FB_FACT_SEALED, node->w, count, NULL, 0);
-    effect(node, FB_FX_WRITE, node->incarnation, node->w, count, set, w.at);
+    fb_toy_effect(node, FB_FX_REPLY, request, status, 0, bytes, len);
 }
 
 /* A register takes a greater entry, and everybody is to hear of it. */
-static bool take(fb_node *node, uint32_t i, const entry *e)
+bool fb_toy_take(fb_node *node, uint32_t i, const fb_toy_entry *e)
 {
-    entry *own = &node->entries[i];
+    fb_toy_entry *own = &node->entries[i];
     if (e->counter < own->counter) return false;
     if (e->counter == own->counter && fb_id_compare(e->node, own->node) <= 0) return false;
     *own = *e;
@@ -258,7 +119,7 @@ static void link_open(fb_node *node, uint64_t number, int peer)
 {
     toy_link *link = link_of(node, 0);
     if (link == NULL) {
-        effect(node, FB_FX_CLOSE, number, FB_ERR_LINK_TOO_MANY, 0, NULL, 0);
+        fb_toy_effect(node, FB_FX_CLOSE, number, FB_ERR_LINK_TOO_MANY, 0, NULL, 0);
         return;
     }
     *link = (toy_link){.link = number,
@@ -282,13 +143,26 @@ static void link_over(fb_node *node, toy_link *link)
 
 static void link_drop(fb_node *node, toy_link *link)
 {
-    effect(node, FB_FX_CLOSE, link->link, FB_ERR_LINK_RECORD, 0, NULL, 0);
+    fb_toy_effect(node, FB_FX_CLOSE, link->link, FB_ERR_LINK_RECORD, 0, NULL, 0);
     link_over(node, link);
+}
+
+static void frame_out(fb_node *node, toy_link *link)
+{
+    uint8_t frame[FRAME];
+    fb_writer w = fb_writer_of(frame, sizeof frame);
+    fb_write_bytes(&w, link->out, MESSAGE);
+    fb_write_u64(&w, link->link);
+    fb_write_u64(&w, ++link->sent);
+    fb_toy_effect(node, FB_FX_FRAME, link->link, 0, 0, frame, FRAME);
+    link->credit -= FRAME;
+    link->out_at = MESSAGE;
 }
 
 static void speak(fb_node *node, toy_link *link)
 {
-    while (link->link != 0 && link->credit != 0 && !node->mute) {
+    size_t least = link->carrier ? FRAME : 1;
+    while (link->link != 0 && link->credit >= least && !node->mute) {
         if (link->out_at == MESSAGE) {
             uint32_t i = 0;
             /* What could still be lost is told to nobody. */
@@ -299,7 +173,7 @@ static void speak(fb_node *node, toy_link *link)
             fb_writer w = fb_writer_of(link->out, sizeof link->out);
             fb_write_u16(&w, MESSAGE - 2);
             fb_write_u16(&w, (uint16_t)i);
-            entry_write(&w, &node->entries[i]);
+            fb_toy_entry_write(&w, &node->entries[i]);
             uint64_t sum = fb_xxh64(link->out, w.at, 0);
             if (fb_toy_defect_now == FB_TOY_READS_UNWRITTEN) {
                 sum ^= node->out->memory[node->out->capacity / 2];
@@ -308,9 +182,13 @@ static void speak(fb_node *node, toy_link *link)
             FB_ASSERT(!w.failed && w.at == MESSAGE);
             link->out_at = 0;
         }
+        if (link->carrier) {
+            frame_out(node, link);
+            continue;
+        }
         size_t len = MESSAGE - link->out_at;
         if (len > link->credit) len = (size_t)link->credit;
-        effect(node, FB_FX_SEND, link->link, 0, 0, link->out + link->out_at, len);
+        fb_toy_effect(node, FB_FX_SEND, link->link, 0, 0, link->out + link->out_at, len);
         link->out_at += len;
         link->credit -= len;
     }
@@ -321,7 +199,7 @@ static bool hear(fb_node *node, toy_link *link, const uint8_t *message)
     fb_reader r = fb_reader_of(fb_span_of(message, MESSAGE));
     uint16_t len = fb_read_u16(&r);
     uint16_t i = fb_read_u16(&r);
-    entry e = entry_read(&r);
+    fb_toy_entry e = fb_toy_entry_read(&r);
     uint64_t sum = fb_read_u64(&r);
     link->heard_ns = node->mono_ns;
     link->silent = 0;
@@ -330,13 +208,45 @@ static bool hear(fb_node *node, toy_link *link, const uint8_t *message)
         (len != MESSAGE - 2 || sum != fb_xxh64(message, MESSAGE - 8, 0))) {
         return false;
     }
-    if (take(node, i % RECORDS, &e)) {
-        observe_change(node, FB_FACT_APPLIED, node->w + 1, &e);
+    const fb_toy_entry *own = &node->entries[i % RECORDS];
+    if (fb_toy_defect_now == FB_TOY_NOTHING_OLDER && !link->heard && own->counter > e.counter + 4) {
+        node->mute = true;
+    }
+    link->heard = true;
+    if (fb_toy_take(node, i % RECORDS, &e)) {
+        fb_toy_observe_change(node, FB_FACT_APPLIED, node->w + 1, &e);
         /* Its own, and not in its store. */
         if (fb_id_equal(e.node, node->self))
-            effect(node, FB_FX_OBSERVE, FB_FACT_CLONE, 0, 0, NULL, 0);
+            fb_toy_effect(node, FB_FX_OBSERVE, FB_FACT_CLONE, 0, 0, NULL, 0);
     }
     return true;
+}
+
+/* A register may be told twice; but that is a matter of what the frames hold. */
+static void frame_in(fb_node *node, toy_link *link, fb_span bytes)
+{
+    if (bytes.len != FRAME) return;
+    fb_reader r = fb_reader_of(fb_span_of(bytes.p + MESSAGE, FRAME - MESSAGE));
+    uint64_t session = fb_read_u64(&r);
+    uint64_t number = fb_read_u64(&r);
+    if (link->session == 0) link->session = session;
+    if (session != link->session) {
+        /* A peer that starts again gets a new link: this frame is an old one. */
+        if (fb_toy_defect_now == FB_TOY_ANY_SESSION) node->mute = true;
+        return;
+    }
+    uint64_t back = link->last - number;
+    bool again = number == link->last ||
+                 (number < link->last && back <= 64 && (link->before >> (back - 1) & 1) != 0);
+    if (again && fb_toy_defect_now == FB_TOY_ONCE_ONLY) node->mute = true;
+    if (number > link->last) {
+        uint64_t by = number - link->last;
+        link->before = by > 64 ? 0 : (by == 64 ? 0 : link->before << by) | UINT64_C(1) << (by - 1);
+        link->last = number;
+    } else if (back != 0 && back <= 64) {
+        link->before |= UINT64_C(1) << (back - 1);
+    }
+    (void)hear(node, link, bytes.p);
 }
 
 static void bytes_in(fb_node *node, toy_link *link, fb_span bytes)
@@ -360,178 +270,6 @@ static void bytes_in(fb_node *node, toy_link *link, fb_span bytes)
             return;
         }
     }
-}
-
-/* Requests: what the simulator's director and workload ask. */
-
-static void areas(fb_node *node, uint64_t request)
-{
-    uint8_t bytes[64];
-    uint64_t sum[2] = {0, 0};
-    for (uint32_t i = 0; i < RECORDS; i++) {
-        uint8_t raw[64];
-        fb_writer e = fb_writer_of(raw, sizeof raw);
-        entry_write(&e, &node->entries[i]);
-        sum[0] += fb_xxh64(raw, e.at, i);
-    }
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_u16(&w, 1);
-    fb_write_id(&w, area);
-    fb_write_u8(&w, 1);
-    fb_write_u16(&w, 0);
-    fb_write_u64(&w, sum[0]);
-    fb_write_u64(&w, sum[1]);
-    fb_write_u32(&w, 0);
-    reply(node, request, FB_OK, bytes, w.at);
-}
-
-static void put(fb_node *node, uint64_t request, fb_span arguments)
-{
-    fb_reader r = fb_reader_of(arguments);
-    fb_read_id(&r);
-    fb_read_u8(&r);
-    fb_read_span16(&r);
-    fb_id record = fb_read_id(&r);
-    if (r.failed || node->reply_count == 16) {
-        reply(node, request, FB_ERR_BUSY, NULL, 0);
-        return;
-    }
-    uint32_t i = record.b[5] % RECORDS;
-    entry e = {node->entries[i].counter + 1, record, node->self, node->incarnation, ++node->seq};
-    if (fb_toy_defect_now == FB_TOY_FORGETS_COUNTER) e.counter = (uint64_t)node->wall_us;
-    observe_change(node, FB_FACT_WRITTEN, request, &e);
-    if (!take(node, i, &e)) {
-        /* Its own clock went back: the write is lost. */
-        effect(node, FB_FX_OBSERVE, FB_FACT_SEALED, 0, 0, NULL, 0);
-    }
-    if (fb_toy_defect_now == FB_TOY_REPLIES_EARLY) {
-        reply(node, request, FB_OK, NULL, 0);
-    } else {
-        node->replies[node->reply_count++] = (waiting_reply){request, node->w + 1};
-    }
-}
-
-static void request_in(fb_node *node, const fb_event *ev)
-{
-    static const uint8_t invite[3] = {0, 1, 'x'};
-    fb_span arguments = fb_span_of(ev->bytes, ev->len);
-    fb_reader r = fb_reader_of(arguments);
-    switch (ev->b) {
-    case FB_VERB_SPACE_CREATE:
-        reply(node, ev->a, FB_OK, space.b, 16);
-        return;
-    case FB_VERB_SPACE_INVITE:
-        reply(node, ev->a, FB_OK, invite, sizeof invite);
-        return;
-    case FB_VERB_SPACE_JOIN:
-    case FB_VERB_SPACE_APPROVE:
-        reply(node, ev->a, FB_OK, NULL, 0);
-        return;
-    case FB_VERB_PEER_ADD: {
-        fb_read_id(&r);
-        fb_span address = fb_read_span16(&r);
-        toy_peer *peer = &node->peers[node->peer_count];
-        if (r.failed || node->peer_count == PEERS || address.len >= sizeof peer->address) break;
-        node->peer_count++;
-        memcpy(peer->address, address.p, address.len);
-        peer->address_len = (uint32_t)address.len;
-        reply(node, ev->a, FB_OK, NULL, 0);
-        return;
-    }
-    case FB_VERB_AREAS:
-        areas(node, ev->a);
-        return;
-    case FB_VERB_RECORD_PUT:
-        if (ev->c != 0) {
-            reply(node, ev->a, FB_ERR_NOT_AUTHORISED, NULL, 0);
-        } else {
-            put(node, ev->a, arguments);
-        }
-        return;
-    default:
-        break;
-    }
-    reply(node, ev->a, FB_ERR_UNSUPPORTED, NULL, 0);
-}
-
-/* Start: everything from the store, in one range. */
-static void start(fb_node *node, const fb_event *ev)
-{
-    fb_options options = node->options;
-    fb_id self = node->self;
-    uint64_t numbers = node->numbers;
-    fb_effects *out = node->out;
-    *node = (fb_node){.options = options,
-                      .self = self,
-                      .started = true,
-                      .incarnation = ev->a,
-                      .mono_ns = ev->mono_ns,
-                      .wall_us = ev->wall_us,
-                      .out = out,
-                      .numbers = numbers};
-    for (uint32_t i = 0; i < LINKS; i++) node->links[i].peer = -1;
-    uint8_t set[64];
-    fb_writer w = fb_writer_of(set, sizeof set);
-    fb_write_u16(&w, 1);
-    fb_read_item item = {.kind = FB_READ_RANGE,
-                         .value_bytes = 64,
-                         .items = RECORDS + PEERS,
-                         .bytes = 1u << 16,
-                         .low = fb_span_text("p"),
-                         .high = fb_span_text("s")};
-    fb_read_item_write(&w, &item);
-    effect(node, FB_FX_READ, ++node->numbers, 0, 0, set, w.at);
-}
-
-static void loaded(fb_node *node, const fb_event *ev)
-{
-    if (ev->c != FB_OK) {
-        node->started = false;
-        effect(node, FB_FX_NEED_START, node->incarnation, ev->c, 0, NULL, 0);
-        return;
-    }
-    fb_reader r = fb_reader_of(fb_span_of(ev->bytes, ev->len));
-    fb_read_u64(&r);
-    fb_read_u8(&r);
-    uint32_t count = fb_read_u32(&r);
-    for (uint32_t i = 0; i < count; i++) {
-        fb_read_entry item = fb_read_entry_next(&r);
-        fb_reader v = fb_reader_of(item.value);
-        if (item.key.len == 2 && item.key.p[0] == 'p' && node->peer_count < PEERS) {
-            toy_peer *peer = &node->peers[node->peer_count++];
-            peer->address_len = (uint32_t)item.value.len;
-            memcpy(peer->address, item.value.p, item.value.len);
-            node->peers_stored = node->peer_count;
-            continue;
-        }
-        entry e = entry_read(&v);
-        if (!v.failed && item.key.len == 2) node->entries[item.key.p[1] % RECORDS] = e;
-    }
-    node->running = true;
-    node->next_ns = node->mono_ns;
-    effect(node, FB_FX_OBSERVE, FB_FACT_STARTED, node->incarnation, 0, NULL, 0);
-}
-
-static void written(fb_node *node, const fb_event *ev)
-{
-    if (ev->a != node->incarnation) return;
-    if (ev->c != FB_OK && fb_toy_defect_now != FB_TOY_NEVER_RESTARTS) {
-        node->started = node->running = false;
-        effect(node, FB_FX_NEED_START, node->incarnation, ev->c, 0, NULL, 0);
-        return;
-    }
-    node->in_flight = false;
-    node->flight = 0;
-    node->w_done = ev->b;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < node->reply_count; i++) {
-        if (node->replies[i].w > node->w_done) {
-            node->replies[kept++] = node->replies[i];
-        } else {
-            reply(node, node->replies[i].request, FB_OK, NULL, 0);
-        }
-    }
-    node->reply_count = kept;
 }
 
 /* What the timers of a node must not be trusted with. True: nothing else is done now. */
@@ -588,7 +326,7 @@ static void tick(fb_node *node, bool called)
         toy_peer *peer = &node->peers[i];
         if (peer->linked || peer->dial != 0 || node->mono_ns < peer->retry_ns) continue;
         peer->dial = ++node->numbers;
-        effect(node, FB_FX_DIAL, peer->dial, 0, 0, peer->address, peer->address_len);
+        fb_toy_effect(node, FB_FX_DIAL, peer->dial, 0, 0, peer->address, peer->address_len);
     }
 }
 
@@ -609,6 +347,15 @@ static void event_in(fb_node *node, const fb_event *ev)
     case FB_EV_LINK_OPENED:
         link_open(node, ev->a, -1);
         break;
+    case FB_EV_CARRIER_OPENED:
+        link_open(node, ev->a, -1);
+        link = link_of(node, ev->a);
+        if (link != NULL) link->carrier = true;
+        break;
+    case FB_EV_CARRIER_FRAME:
+        link = link_of(node, ev->a);
+        if (link != NULL) frame_in(node, link, fb_span_of(ev->bytes, ev->len));
+        break;
     case FB_EV_LINK_CLOSED:
         link = link_of(node, ev->a);
         if (link != NULL) link_over(node, link);
@@ -623,16 +370,16 @@ static void event_in(fb_node *node, const fb_event *ev)
         if (link != NULL) link->credit += ev->b;
         break;
     case FB_EV_READ_DONE:
-        if (!node->running) loaded(node, ev);
+        if (!node->running) fb_toy_loaded(node, ev);
         break;
     case FB_EV_WRITE_DONE:
-        written(node, ev);
+        fb_toy_written(node, ev);
         break;
     case FB_EV_REQUEST:
         if (node->running) {
-            request_in(node, ev);
+            fb_toy_request(node, ev);
         } else {
-            reply(node, ev->a, FB_ERR_AGAIN, NULL, 0);
+            fb_toy_reply(node, ev->a, FB_ERR_AGAIN, NULL, 0);
         }
         break;
     default:
@@ -648,13 +395,14 @@ fb_status fb_node_step(fb_node *node, const fb_event *event, fb_effects *out)
     node->wall_us = event->wall_us;
     node->out = out;
     if (event->kind == FB_EV_START) {
-        start(node, event);
+        fb_toy_start(node, event);
+        fb_toy_seal(node);
         return FB_OK;
     }
     if (!node->started) return FB_OK;
     event_in(node, event);
     tick(node, event->kind == FB_EV_TICK);
-    seal(node);
+    fb_toy_seal(node);
     for (uint32_t i = 0; i < LINKS && node->started; i++) speak(node, &node->links[i]);
     return FB_OK;
 }
@@ -694,7 +442,7 @@ void fb_sim_state_core(fb_sim_fields *f, const fb_node *node)
         fb_sim_field(f, "dial", "%llu", (unsigned long long)peer->dial);
     }
     for (uint32_t i = 0; i < RECORDS; i++) {
-        const entry *e = &node->entries[i];
+        const fb_toy_entry *e = &node->entries[i];
         if (e->counter == 0) continue;
         uint32_t number = fb_sim_record_of(f->world, e->record);
         bool known = number == UINT32_MAX ? fb_sim_group(f, "record[nobody's]")
@@ -711,6 +459,6 @@ fb_hash128 fb_node_digest(fb_node *node)
 {
     uint8_t raw[RECORDS * 56];
     fb_writer w = fb_writer_of(raw, sizeof raw);
-    for (uint32_t i = 0; i < RECORDS; i++) entry_write(&w, &node->entries[i]);
+    for (uint32_t i = 0; i < RECORDS; i++) fb_toy_entry_write(&w, &node->entries[i]);
     return fb_xxh128(raw, w.at, node->w);
 }

@@ -17,6 +17,9 @@
 /* With that much text ready for the client no further record is read. */
 #define WATCH_TEXT (4u * FB_REPLY_BYTES_MAX)
 
+/* In a row of its own: no change, but where the feed is then. */
+#define MARK 0u
+
 /* Changes that were told and wait for their record to be read: as the node told them. */
 typedef struct feed {
     fb_text changes;
@@ -27,17 +30,17 @@ typedef struct feed {
 } feed;
 
 typedef struct change {
-    uint64_t sequence;
+    fb_feed_cursor cursor;
     fb_id area;
     fb_id record;
-    uint8_t kind; /* 1 changed, 2 deleted */
+    uint8_t kind; /* 1 changed, 2 deleted, MARK */
     fb_span collection;
 } change;
 
 static change change_next(fb_reader *r)
 {
     change c;
-    c.sequence = fb_read_u64(r);
+    c.cursor = fb_feed_cursor_read(r);
     c.area = fb_read_id(r);
     c.record = fb_read_id(r);
     c.kind = fb_read_u8(r);
@@ -50,8 +53,25 @@ static fb_reader feed_reader(const feed *f)
     return fb_reader_of(fb_span_of(f->changes.p + f->at, f->changes.len - f->at));
 }
 
-/* The oldest change of the feed, with its record as it is now, or NULL. */
-static void change_show(fb_exchange *x, fb_reader *record)
+/* A client that hears of nothing else goes on from there: an id without data is no event. */
+static void mark_show(fb_exchange *x, fb_feed_cursor cursor)
+{
+    char text[FB_CURSOR_TEXT_MAX + 1];
+    fb_text_format(&x->out, "id: %s\n\n", fb_feed_cursor_format(cursor, text));
+}
+
+static void mark_add(feed *f, fb_feed_cursor cursor)
+{
+    uint8_t row[16 + 16 + 16 + 1 + 2] = {0};
+    fb_writer w = fb_writer_of(row, sizeof row);
+    fb_write_u64(&w, cursor.sequence);
+    fb_write_u64(&w, cursor.incarnation);
+    fb_text_bytes(&f->changes, row, sizeof row);
+}
+
+/* The oldest change of the feed, with its record as it is now, or NULL. One that cannot be shown
+ * does not hold up what is behind it. */
+static void change_show(fb_exchange *x, fb_reader *record, fb_error error)
 {
     feed *f = x->own;
     fb_reader r = feed_reader(f);
@@ -59,15 +79,17 @@ static void change_show(fb_exchange *x, fb_reader *record)
     f->at = f->changes.len - fb_reader_left(&r);
     fb_text line = {0};
     fb_json_open(&line, NULL, '{');
-    fb_json_u64_string(&line, "cursor", c.sequence);
+    char cursor[FB_CURSOR_TEXT_MAX + 1];
+    fb_json_member(&line, "cursor", fb_feed_cursor_format(c.cursor, cursor));
     fb_json_member(&line, "change", c.kind == 2 ? "deleted" : "changed");
     fb_json_span(&line, "collection", c.collection);
     fb_json_uuid(&line, "area_id", c.area);
     fb_json_uuid(&line, "id", c.record);
     fb_json_name(&line, "record");
     if (record == NULL || !fb_json_record(&line, record)) fb_text_put(&line, "null");
+    if (error != FB_OK) fb_json_error(&line, "record_error", error);
     fb_json_close(&line, '}');
-    fb_text_format(&x->out, "id: %llu\nevent: change\ndata: ", (unsigned long long)c.sequence);
+    fb_text_format(&x->out, "id: %s\nevent: change\ndata: ", cursor);
     fb_text_bytes(&x->out, line.p, line.len);
     fb_text_put(&x->out, "\n\n");
     fb_text_free(&line);
@@ -98,8 +120,13 @@ static void feed_go_on(fb_exchange *x)
     while (f->at < f->changes.len && x->out.len < WATCH_TEXT) {
         fb_reader r = feed_reader(f);
         change c = change_next(&r);
+        if (c.kind == MARK) {
+            mark_show(x, c.cursor);
+            f->at = f->changes.len - fb_reader_left(&r);
+            continue;
+        }
         if (c.kind == 2) {
-            change_show(x, NULL);
+            change_show(x, NULL, FB_OK);
             continue;
         }
         uint8_t room[16 + 1 + 16 + 16];
@@ -131,7 +158,9 @@ static void record_read(fb_exchange *x, fb_error error, fb_span answer)
 {
     fb_reader r = fb_reader_of(answer);
     if (error == FB_OK || error == FB_ERR_NOT_FOUND) {
-        change_show(x, error == FB_OK ? &r : NULL);
+        change_show(x, error == FB_OK ? &r : NULL, FB_OK);
+    } else if (error == FB_ERR_LIMIT) {
+        change_show(x, NULL, error);
     } else {
         stream_failed(x, error);
     }
@@ -139,16 +168,41 @@ static void record_read(fb_exchange *x, fb_error error, fb_span answer)
     fb_exchange_stream_more(x);
 }
 
+/* The first piece says where the watch begins: nothing is missed from there on, and the headers may
+ * go out. A watch that is refused has none. */
+static void begins(fb_exchange *x, fb_feed_cursor cursor)
+{
+    fb_text_put(&x->out, ": watching\n");
+    mark_show(x, cursor);
+    fb_exchange_stream(x, "text/event-stream");
+    fb_api_feeds_beat(x->api);
+}
+
+static void piece_take(fb_exchange *x, fb_span answer)
+{
+    feed *f = x->own;
+    fb_reader r = fb_reader_of(answer);
+    uint16_t count = fb_read_u16(&r);
+    size_t from = fb_reader_left(&r);
+    fb_feed_cursor last = {0, 0};
+    for (uint16_t i = 0; i < count; i++) last = change_next(&r).cursor;
+    fb_text_bytes(&f->changes, answer.p + answer.len - from, from - fb_reader_left(&r));
+    fb_feed_cursor at = fb_feed_cursor_read(&r);
+    FB_ASSERT(fb_reader_done(&r));
+    f->credit += answer.len;
+    if (!x->streaming) {
+        begins(x, at);
+    } else if (at.sequence != last.sequence) {
+        mark_add(f, at);
+    }
+}
+
 static void fed(void *user, fb_error error, bool more, fb_span answer)
 {
     fb_exchange *x = user;
     feed *f = x->own;
     if (error == FB_OK && more) {
-        fb_reader r = fb_reader_of(answer);
-        fb_read_u16(&r); /* how many */
-        fb_span rows = fb_read_bytes(&r, fb_reader_left(&r));
-        fb_text_bytes(&f->changes, rows.p, rows.len);
-        f->credit += answer.len;
+        piece_take(x, answer);
     } else {
         x->long_request = 0;
         f->over = true;
@@ -158,18 +212,6 @@ static void fed(void *user, fb_error error, bool more, fb_span answer)
             return;
         }
     }
-    feed_go_on(x);
-}
-
-/* The node took the watch before it took this question: from now on nothing is missed, and the
- * headers may go out. A watch that was refused has been answered. */
-static void watching(fb_exchange *x, fb_error error, fb_span answer)
-{
-    (void)error;
-    (void)answer;
-    fb_text_put(&x->out, ": watching\n\n");
-    fb_exchange_stream(x, "text/event-stream");
-    fb_api_feeds_beat(x->api);
     feed_go_on(x);
 }
 
@@ -200,15 +242,16 @@ static void watch_in_space(fb_exchange *x)
     }
     const char *since = fb_exchange_header(x, "Last-Event-ID");
     if (since == NULL) since = fb_exchange_query(x, "since");
-    unsigned long long cursor = UINT64_MAX;
-    if (since != NULL && !fb_text_number(since, UINT64_MAX - 1, &cursor)) {
+    fb_feed_cursor cursor = {UINT64_MAX, 0}; /* what is new */
+    if (since != NULL && !fb_feed_cursor_parse(since, &cursor)) {
         fb_exchange_fail(x, FB_ERR_ARGUMENT, "since: a cursor of an earlier event is expected");
         return;
     }
-    uint8_t room[24];
+    uint8_t room[32];
     fb_writer w = fb_writer_of(room, sizeof room);
     fb_write_id(&w, x->space);
-    fb_write_u64(&w, cursor);
+    fb_write_u64(&w, cursor.sequence);
+    fb_write_u64(&w, cursor.incarnation);
     fb_loop *loop = x->api->options.loop;
     x->own = calloc(1, sizeof(feed));
     FB_ASSERT(x->own != NULL);
@@ -222,7 +265,6 @@ static void watch_in_space(fb_exchange *x)
         return;
     }
     fb_loop_credit(loop, x->long_request, WATCH_CREDIT);
-    fb_exchange_ask(x, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, watching);
 }
 
 void fb_get_changes(fb_exchange *x)

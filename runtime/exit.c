@@ -21,6 +21,8 @@ unsigned fb_http_of_error(fb_error error)
     case FB_ERR_TOO_LARGE:
         return 413;
     case FB_ERR_CALL_FOLDED:
+    case FB_ERR_CURSOR_OLD:
+    case FB_ERR_CURSOR_UNKNOWN:
         return 410;
     case FB_ERR_UNSUPPORTED:
         return 501;

@@ -3,7 +3,9 @@
 
 #include <sodium.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "protocol/base/hex.h"
 #include "protocol/base/uuid.h"
 
 #define INVITE_PREFIX "fbinvite1."
@@ -244,4 +246,37 @@ bool fb_invite_bytes(fb_span text, uint8_t *out, size_t cap, size_t *len)
     return sodium_base642bin(out, cap, begin, text.len - prefix, NULL, len, &end,
                              sodium_base64_VARIANT_URLSAFE_NO_PADDING) == 0 &&
            end == begin + text.len - prefix;
+}
+
+fb_feed_cursor fb_feed_cursor_read(fb_reader *r)
+{
+    fb_feed_cursor cursor = {.sequence = fb_read_u64(r)};
+    cursor.incarnation = fb_read_u64(r);
+    return cursor;
+}
+
+bool fb_feed_cursor_parse(const char *text, fb_feed_cursor *out)
+{
+    char number[24];
+    uint8_t life[8];
+    unsigned long long sequence;
+    *out = (fb_feed_cursor){0, 0};
+    if (strcmp(text, "0") == 0) return true;
+    size_t len = strcspn(text, "-");
+    if (len >= sizeof number || text[len] != '-') return false;
+    memcpy(number, text, len);
+    number[len] = 0;
+    if (!fb_text_number(number, UINT64_MAX - 1, &sequence) || sequence == 0) return false;
+    if (!fb_hex_parse(fb_span_text(text + len + 1), life, sizeof life)) return false;
+    fb_reader r = fb_reader_of(fb_span_of(life, sizeof life));
+    *out = (fb_feed_cursor){sequence, fb_read_u64(&r)};
+    return true;
+}
+
+const char *fb_feed_cursor_format(fb_feed_cursor cursor, char out[FB_CURSOR_TEXT_MAX + 1])
+{
+    if (cursor.sequence == 0) return strcpy(out, "0");
+    snprintf(out, FB_CURSOR_TEXT_MAX + 1, "%llu-%016llx", (unsigned long long)cursor.sequence,
+             (unsigned long long)cursor.incarnation);
+    return out;
 }

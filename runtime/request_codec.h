@@ -57,6 +57,17 @@ bool fb_json_peer_messages(fb_text *out, fb_reader *r);
 /* {"id","etag","fields":{...},"conflicts":{...}}. */
 bool fb_json_record(fb_text *out, fb_reader *r);
 
+/* A cursor of a change feed: its place in the changelog, and which life of the node wrote it. As
+ * text the number, a dash and 16 hex digits; 0 alone is before everything. */
+#define FB_CURSOR_TEXT_MAX 37u
+typedef struct fb_feed_cursor {
+    uint64_t sequence;
+    uint64_t incarnation;
+} fb_feed_cursor;
+fb_feed_cursor fb_feed_cursor_read(fb_reader *r);
+bool fb_feed_cursor_parse(const char *text, fb_feed_cursor *out);
+const char *fb_feed_cursor_format(fb_feed_cursor cursor, char out[FB_CURSOR_TEXT_MAX + 1]);
+
 /* Invites as people see them: "fbinvite1." and base64url without padding. */
 void fb_invite_text(fb_span invite, fb_text *out);
 /* White space around it is ignored. False when it is no such text. */

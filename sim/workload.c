@@ -8,6 +8,7 @@
 #include "sim/bench.h"
 #include "sim/checks.h"
 #include "sim/director.h"
+#include "sim/feeds.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
@@ -24,13 +25,15 @@
 const char fb_sim_collection[] = "notes";
 
 const char *const fb_sim_operation_names[FB_SIM_OPS] = {
-    "put", "change", "delete", "get", "list", "stranger", "add", "insert", "remove"};
+    "put", "change", "delete", "get", "list", "stranger", "add", "insert", "remove", "watch"};
 
 void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
 {
     fb_sim_workload *work = fb_arena_take(arena, 1, sizeof *work);
     fb_sim_client *clients =
         fb_arena_take(arena, (size_t)world->config.nodes * FB_SIM_CLIENTS, sizeof *clients);
+    fb_sim_feed *feeds =
+        fb_arena_take(arena, (size_t)world->config.nodes * FB_SIM_CLIENTS, sizeof *feeds);
     fb_sim_client *ghosts =
         fb_arena_take(arena, (size_t)world->config.nodes * FB_SIM_GHOSTS, sizeof *ghosts);
     size_t bytes = FB_SIM_FIELDS * (FB_SIM_PAD_MAX + 64) + 512;
@@ -38,6 +41,7 @@ void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
     if (arena->base == NULL) return;
     world->workload = work;
     work->clients = clients;
+    work->feeds = feeds;
     work->ghosts = ghosts;
     work->buffer = buffer;
     work->buffer_bytes = bytes;
@@ -229,7 +233,7 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
 
 static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bits)
 {
-    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1};
+    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1};
     uint32_t total = 0;
     for (uint32_t i = 0; i < FB_SIM_OPS; i++) total += work->on[i] ? weights[i] : 0;
     uint32_t at = (uint32_t)(bits % total);
@@ -252,7 +256,20 @@ static fb_sim_op draw_op(const fb_sim_world *world, uint32_t node, uint32_t clie
     op.record = (uint8_t)((bits >> 17 & 0xffff) % of);
     op.fields = (uint8_t)((bits >> 33) & ((1u << FB_SIM_FIELDS) - 1));
     op.items = (uint8_t)(1 + (bits >> 40) % 8);
-    if (op.operation >= FB_SIM_OP_INSERT) op.items %= FB_SIM_ELEMENTS;
+    if (op.operation == FB_SIM_OP_WATCH) {
+        enum { SLOW = FB_SIM_FEED_SLOW };
+        static const uint8_t from[16] = {
+            FB_SIM_FEED_NEW,          FB_SIM_FEED_NEW,        FB_SIM_FEED_START,
+            FB_SIM_FEED_START,        FB_SIM_FEED_LAST,       FB_SIM_FEED_LAST,
+            FB_SIM_FEED_LAST,         FB_SIM_FEED_LAST,       FB_SIM_FEED_LAST,
+            FB_SIM_FEED_FIRST,        FB_SIM_FEED_FIRST,      FB_SIM_FEED_BEYOND,
+            FB_SIM_FEED_OTHER,        SLOW + FB_SIM_FEED_NEW, SLOW + FB_SIM_FEED_LAST,
+            SLOW + FB_SIM_FEED_START,
+        };
+        op.items = from[bits >> 44 & 15];
+    } else if (op.operation >= FB_SIM_OP_INSERT) {
+        op.items %= FB_SIM_ELEMENTS;
+    }
     op.number = (count + 1) * FB_SIM_CLIENTS + client;
     for (uint32_t f = 0; f < FB_SIM_FIELDS; f++) {
         uint64_t dice = fb_draw(world->seed, FB_SIM_STREAM_VALUE, node,
@@ -368,6 +385,13 @@ void fb_sim_work_ask(fb_sim_world *world, uint32_t index, uint32_t client, const
     fb_sim_workload *work = world->workload;
     fb_sim_client *c = client_of(world, index, client);
     const fb_sim_node *node = &world->nodes[index];
+    if (op->operation == FB_SIM_OP_WATCH) {
+        if (world->recorder != NULL) fb_sim_recorder_op(world, index, client, op);
+        work->done[FB_SIM_OP_WATCH]++;
+        fb_sim_feed_begin(world, index, client, op);
+        if (work->active && !world->stop) work_later(world, index, client);
+        return;
+    }
     c->operation = op->operation;
     c->record = op->record;
     c->fields = op->operation == FB_SIM_OP_DELETE ? (1u << FB_SIM_FIELDS) - 1 : op->fields;
@@ -448,6 +472,7 @@ void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)
         fb_sim_bench_replied(world, reply);
         return;
     }
+    if (fb_sim_feed_replied(world, node, reply)) return;
     for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
         fb_sim_client *c = client_of(world, node, i);
         if (c->request != reply->a || reply->c != 0) continue;
@@ -470,6 +495,7 @@ void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)
 
 void fb_sim_workload_over(fb_sim_world *world, uint32_t node)
 {
+    fb_sim_feeds_over(world, node);
     for (uint32_t i = 0; i < FB_SIM_GHOSTS; i++) {
         world->workload->ghosts[node * FB_SIM_GHOSTS + i].request = 0;
     }

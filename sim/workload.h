@@ -31,6 +31,7 @@ typedef enum fb_sim_operation {
     FB_SIM_OP_ADD,      /* to the record's counter */
     FB_SIM_OP_INSERT,   /* into its set */
     FB_SIM_OP_REMOVE,
+    FB_SIM_OP_WATCH, /* feeds.h */
     FB_SIM_OPS
 } fb_sim_operation;
 
@@ -38,11 +39,11 @@ typedef enum fb_sim_operation {
 typedef struct fb_sim_op {
     uint8_t operation;
     uint8_t record;
-    uint8_t fields;              /* bit set */
-    uint8_t unset;               /* of them, those that are taken away */
-    uint8_t empty;               /* of them, those whose value is the empty text */
-    uint8_t items;               /* of a list; how much is added; which element */
-    uint32_t number;             /* names its values: no other operation of its node has it */
+    uint8_t fields;  /* bit set */
+    uint8_t unset;   /* of them, those that are taken away */
+    uint8_t empty;   /* of them, those whose value is the empty text */
+    uint8_t items;   /* of a list; how much is added; which element; where a feed begins */
+    uint32_t number; /* names its values: no other operation of its node has it */
     uint16_t pad[FB_SIM_FIELDS]; /* bytes that make a value longer */
 } fb_sim_op;
 
@@ -68,8 +69,9 @@ typedef struct fb_sim_client {
 } fb_sim_client;
 
 typedef struct fb_sim_workload {
-    fb_sim_client *clients; /* node * FB_SIM_CLIENTS + client */
-    fb_sim_client *ghosts;  /* node * FB_SIM_GHOSTS: the write may still happen */
+    fb_sim_client *clients;    /* node * FB_SIM_CLIENTS + client */
+    struct fb_sim_feed *feeds; /* the same: what clients watch */
+    fb_sim_client *ghosts;     /* node * FB_SIM_GHOSTS: the write may still happen */
     bool active;
     bool on[FB_SIM_OPS];
     uint64_t think_ns;
@@ -85,7 +87,8 @@ extern const char *const fb_sim_operation_names[FB_SIM_OPS];
 /* Something of a record is to be other than before. */
 static inline bool fb_sim_op_writes(uint32_t operation)
 {
-    return operation <= FB_SIM_OP_DELETE || operation >= FB_SIM_OP_ADD;
+    return operation <= FB_SIM_OP_DELETE ||
+           (operation >= FB_SIM_OP_ADD && operation < FB_SIM_OP_WATCH);
 }
 
 void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena);

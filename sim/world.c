@@ -12,6 +12,7 @@
 #include "sim/checks.h"
 #include "sim/director.h"
 #include "sim/explore/seen.h"
+#include "sim/feeds.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
@@ -526,6 +527,9 @@ static void of_node(fb_sim_world *world, const fb_sim_entry *entry, uint32_t ind
         return;
     case FB_SIM_AT_GONE:
         fb_sim_at_gone(world, index, entry->ref, entry->stamp);
+        return;
+    case FB_SIM_AT_FEED:
+        fb_sim_at_feed(world, index, entry->ref, entry->stamp);
         return;
     case FB_SIM_AT_TICK:
         FB_ASSERT(false); /* not in the queue */

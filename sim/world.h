@@ -42,6 +42,7 @@ typedef enum fb_sim_kind {
     FB_SIM_AT_FLUSH,
     FB_SIM_AT_WORK, /* ref: client; stamp: its operation */
     FB_SIM_AT_GONE, /* ref: client; stamp: its operation: it waits no longer */
+    FB_SIM_AT_FEED, /* ref: client; stamp: its feed: it takes more */
     FB_SIM_AT_TICK,
 } fb_sim_kind;
 

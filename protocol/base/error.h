@@ -112,6 +112,12 @@
     X(114, BATCH_EARLY, "batch_early",                                                             \
       "a batch replaces what has not come, in a record that is large already", STATE)              \
     X(115, FIELD_KIND, "field_kind", "the field is of another kind: a value, a counter, a set",    \
+      STATE)                                                                                       \
+    X(116, CURSOR_OLD, "cursor_old",                                                               \
+      "the changes after this cursor are not kept any more: list the records, then watch anew",    \
+      STATE)                                                                                       \
+    X(117, CURSOR_UNKNOWN, "cursor_unknown",                                                       \
+      "this store never gave this cursor, or was set back: list the records, then watch anew",     \
       STATE)
 
 typedef enum fb_error {

@@ -68,7 +68,7 @@ static bool sizes_are_valid(const fb_sizes *sizes)
            sizes->requests <= FB_REQUESTS_MAX && sizes->operation_bytes >= 4096 &&
            sizes->write_set_bytes >= 8192 && sizes->write_set_entries >= 64 &&
            sizes->vector_entries >= 1 && sizes->calls >= 2 && sizes->call_bytes >= 1024 &&
-           sizes->seen_ids >= 1 && sizes->envelopes >= 1;
+           sizes->seen_ids >= 1 && sizes->envelopes >= 1 && sizes->changelog >= 1;
 }
 
 fb_status fb_node_create(const fb_options *options, fb_node **out)

@@ -49,7 +49,8 @@ static const fb_timing timing = {
     X(link_bytes, 18 * 1024, 18 * 1024)                                                            \
     X(frames, 8, 1)                                                                                \
     X(applications, 64, 4)                                                                         \
-    X(invites, 64, 4)
+    X(invites, 64, 4)                                                                              \
+    X(changelog, 1024 * 1024, 128)
 
 #define DEFAULT_SIZE(name, real, small) .name = (real),
 #define SMALL_SIZE(name, real, small)   .name = (small),

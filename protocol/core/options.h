@@ -30,6 +30,7 @@ typedef struct fb_sizes {
                                    shared by all byte-stream links */
     uint32_t applications;
     uint32_t invites;
+    uint32_t changelog; /* entries kept of each space: how far behind a watcher may be */
 } fb_sizes;
 
 /* Times in nanoseconds of mono_ns unless the name says otherwise. */

@@ -88,9 +88,12 @@ typedef enum fb_verb {
     /* [app] space id, collection, record id after (zeros: from the start), u32 limit -> u8 whole,
      * u16 count, each a record as in GET */
     FB_VERB_RECORD_LIST = 43,
-    /* [app] space id, u64 since (changelog sequence, UINT64_MAX: only what is new) -> stream, each
-     * reply: u16 count, each: u64 sequence, area id, record id, u8 (1 changed, 2 deleted), span16
-     * collection name */
+    /* [app] space id, cursor after which it begins (zeros: with what is kept from the first change
+     * on; sequence UINT64_MAX: only what is new) -> stream, each reply: u16 count, each: cursor,
+     * area id, record id, u8 (1 changed, 2 deleted), span16 collection name; and behind them the
+     * cursor that the caller is at then. The first reply has no changes: it says where the watch
+     * begins. cursor: u64 sequence in the changelog, u64 incarnation that wrote it.
+     * FB_ERR_CURSOR_OLD (also later: the caller was too slow), FB_ERR_CURSOR_UNKNOWN. */
     FB_VERB_RECORD_WATCH = 44,
     /* [app] u16 count, then each as RECORD_PUT or RECORD_DELETE with its verb (u8) before; one
      * write set, all or none -> u16 count, each: record id, u8 created, etag */

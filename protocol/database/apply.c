@@ -341,15 +341,15 @@ static void estimate(const fb_node *node, const judged *j, size_t batch_len, siz
 {
     const fb_area *area = fb_area_get(node, j->area);
     size_t each =
-        fb_write_entry_bytes(FB_RECORD_KEY_BYTES, FB_RECORD_FRAME_BYTES + 256) +
-        fb_write_entry_bytes(FB_CHANGELOG_KEY_BYTES, FB_CHANGELOG_VALUE_BYTES) +
+        fb_write_entry_bytes(FB_RECORD_KEY_BYTES, FB_RECORD_FRAME_BYTES + 256) + FB_CHANGELOG_ROOM +
         area->root_info.levels * fb_write_entry_bytes(FB_TREE_KEY_BYTES, FB_TREE_NODE_BYTES_MAX);
     size_t most = fb_op_write_bytes_max(node), most_entries = fb_op_write_entries_max(node);
     *bytes = frame_room(node, j, batch_len, entries) + j->batch->items.len +
              j->batch->count * each +
              fb_write_entry_bytes(FB_TREE_KEY_BYTES, FB_TREE_NODE_BYTES_MAX) +
              fb_write_entry_bytes(FB_AREA_KEY_BYTES, FB_AREA_VALUE_BYTES_MAX);
-    *entries += 2 + j->batch->count * ((size_t)3 + area->root_info.levels);
+    *entries +=
+        2 + j->batch->count * ((size_t)2 + FB_CHANGELOG_ROOM_ENTRIES + area->root_info.levels);
     /* A first guess; what is really needed is known after the merge. */
     if (*bytes > most) *bytes = most;
     if (*entries > most_entries) *entries = most_entries;

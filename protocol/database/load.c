@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading at start: areas, heads of their vectors, what is wanted, the end of each changelog, the
  * root of each tree. Closed lives, batches and records stay in the store. */
+#include "protocol/base/mutant.h"
 #include "protocol/database/state.h"
 
 #define PAGE_ITEMS 256u
@@ -83,6 +84,13 @@ static void issue_page(fb_node *node, fb_op *op, uint8_t step, fb_span after)
     fb_op_issue(node, op);
 }
 
+static uint64_t changelog_sequence(fb_read_entry entry)
+{
+    fb_reader r = fb_reader_of(entry.key);
+    fb_read_bytes(&r, 5);
+    return fb_read_u64(&r);
+}
+
 /* A space at a time: there are few. */
 static bool issue_changelog(fb_node *node, fb_op *op, load_context *c)
 {
@@ -92,6 +100,8 @@ static bool issue_changelog(fb_node *node, fb_op *op, load_context *c)
     uint32_t local = fb_space_local(node, c->at);
     fb_op_read_range(op, fb_key_changelog(low, local, 0), fb_key_changelog(high, local, UINT64_MAX),
                      0, 1, 1024, true);
+    fb_op_read_range(op, fb_key_changelog(low, local, 0), fb_key_changelog(high, local, UINT64_MAX),
+                     0, 1, 1024, false);
     fb_op_issue(node, op);
     return true;
 }
@@ -163,9 +173,10 @@ static void load_run(fb_node *node, fb_op *op)
         }
     } else if (status == FB_OK && c->step == LOAD_CHANGELOGS) {
         if (count > 0) {
-            fb_reader r = fb_reader_of(fb_op_range_entry(node, op, 0, 0).key);
-            fb_read_bytes(&r, 5);
-            node->database->spaces[c->at].changelog = fb_read_u64(&r);
+            fb_space_areas *space = &node->database->spaces[c->at];
+            uint64_t last = changelog_sequence(fb_op_range_entry(node, op, 0, 0));
+            space->changelog = MUTANT(CHANGELOG_GIVEN_AGAIN, last, last - 1);
+            space->changelog_gone = changelog_sequence(fb_op_range_entry(node, op, 1, 0)) - 1;
         }
     } else if (status == FB_OK) {
         status = take_roots(node, op, c);

@@ -138,9 +138,8 @@ static void estimate(const fb_node *node, const put_item *item, size_t *bytes, s
         4 + FB_CHANGE_HEAD_BYTES + names + values + fields * (FB_CHANGE_FIELD_BYTES + FB_DOT_BYTES);
     *bytes += (area->root_info.levels + (size_t)1) *
               fb_write_entry_bytes(FB_TREE_KEY_BYTES, FB_TREE_NODE_BYTES_MAX);
-    *bytes += fb_write_entry_bytes(FB_CHANGELOG_KEY_BYTES, FB_CHANGELOG_VALUE_BYTES) +
-              fb_seal_frame_bytes(node, item->area);
-    *entries += 1 + area->root_info.levels + 1 + 1 + FB_SEAL_FRAME_ENTRIES;
+    *bytes += FB_CHANGELOG_ROOM + fb_seal_frame_bytes(node, item->area);
+    *entries += 1 + area->root_info.levels + 1 + FB_CHANGELOG_ROOM_ENTRIES + FB_SEAL_FRAME_ENTRIES;
     if (!area->stored) {
         *bytes += fb_write_entry_bytes(FB_AREA_KEY_BYTES, FB_AREA_VALUE_BYTES_MAX);
         *entries += 1;

@@ -316,7 +316,7 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
     out->area = staged_area;
     out->record = change->record;
     out->stamp = change->stamp;
-    out->cost = (uint32_t)(stage->set.used - used) + 640; /* a fuller bucket, the changelog */
+    out->cost = (uint32_t)(stage->set.used - used) + 672; /* a fuller bucket, the changelog */
     memcpy(out->etag, merged.fingerprint, sizeof out->etag);
     return FB_OK;
 }
@@ -342,9 +342,8 @@ void fb_stage_size(const fb_node *node, size_t *bytes, size_t *entries)
         *bytes += fb_write_entry_bytes(FB_AREA_KEY_BYTES, FB_AREA_VALUE_BYTES_MAX);
         *entries += 1;
     }
-    *bytes += stage->change_count *
-              fb_write_entry_bytes(FB_CHANGELOG_KEY_BYTES, FB_CHANGELOG_VALUE_BYTES);
-    *entries += stage->change_count;
+    *bytes += stage->change_count * FB_CHANGELOG_ROOM;
+    *entries += stage->change_count * FB_CHANGELOG_ROOM_ENTRIES;
 }
 
 static void commit_area(fb_node *node, const fb_staged_area *staged)
@@ -369,19 +368,24 @@ static void commit_area(fb_node *node, const fb_staged_area *staged)
     fb_area_touch(node, staged->area);
 }
 
-/* The local changelog orders what this node applied (DESIGN 3.1). */
+/* The local changelog orders what this node applied (DESIGN 3.1). Of a space the last
+ * fb_sizes.changelog entries are kept: where it is full the oldest one goes with each that comes.
+ */
 static void commit_changelog(fb_node *node, const fb_staged_change *change)
 {
     const fb_area *area = fb_area_get(node, node->database->stage.areas[change->area].area);
+    fb_space_areas *space = &node->database->spaces[area->space];
+    uint32_t local = fb_space_local(node, area->space);
     uint8_t key[FB_CHANGELOG_KEY_BYTES], value[FB_CHANGELOG_VALUE_BYTES];
     fb_writer w = fb_writer_of(value, sizeof value);
-    fb_write_u8(&w, 1);
+    fb_write_u8(&w, 2);
+    fb_write_u64(&w, node->incarnation);
     fb_write_u32(&w, area->local);
     fb_write_id(&w, change->record);
     fb_write_u8(&w, change->deleted ? 2 : 1);
-    uint64_t sequence = ++node->database->spaces[area->space].changelog;
-    fb_put(node, fb_key_changelog(key, fb_space_local(node, area->space), sequence),
-           fb_writer_span(&w));
+    fb_put(node, fb_key_changelog(key, local, ++space->changelog), fb_writer_span(&w));
+    if (space->changelog - space->changelog_gone <= node->options.sizes.changelog) return;
+    fb_delete(node, fb_key_changelog(key, local, ++space->changelog_gone));
 }
 
 void fb_stage_commit(fb_node *node)

@@ -25,8 +25,14 @@
 #define FB_CHANGELOG_KEY_BYTES 13u
 #define FB_WANTED_KEY_BYTES    29u
 
+/* What one change puts into the changelog: an entry, and the oldest one goes. */
+#define FB_CHANGELOG_ROOM                                                                          \
+    (fb_write_entry_bytes(FB_CHANGELOG_KEY_BYTES, FB_CHANGELOG_VALUE_BYTES) +                      \
+     fb_write_entry_bytes(FB_CHANGELOG_KEY_BYTES, 0))
+#define FB_CHANGELOG_ROOM_ENTRIES 2u
+
 #define FB_VECTOR_VALUE_BYTES    (1u + 8 + 8 + 32 + 8 + 8)
-#define FB_CHANGELOG_VALUE_BYTES (1u + 4 + 16 + 1)
+#define FB_CHANGELOG_VALUE_BYTES (1u + 8 + 4 + 16 + 1)
 #define FB_WANTED_VALUE_BYTES    (1u + 8)
 #define FB_AREA_VALUE_BYTES_MAX  (1u + 4 + 1 + 2 + FB_COLLECTION_NAME_BYTES_MAX)
 
@@ -99,10 +105,11 @@ typedef struct fb_area {
 } fb_area;
 
 typedef struct fb_space_areas {
-    uint32_t first;     /* area, plus one */
-    uint32_t own;       /* the space's own area, plus one */
-    uint64_t changelog; /* last sequence given */
-    bool strangers;     /* something of a node that is no member here yet was offered */
+    uint32_t first;          /* area, plus one */
+    uint32_t own;            /* the space's own area, plus one */
+    uint64_t changelog;      /* last sequence given */
+    uint64_t changelog_gone; /* the oldest entries, up to this one, are not kept any more */
+    bool strangers;          /* something of a node that is no member here yet was offered */
     bool digest_known;
     uint8_t digest[16]; /* of all areas, as for a member that may hold them all */
 } fb_space_areas;
@@ -218,15 +225,24 @@ typedef struct fb_answer {
     uint8_t bytes[FB_ANSWER_BYTES_MAX];
 } fb_answer;
 
+/* A place of the changelog: its sequence, and the incarnation that wrote what stands there. Zeros:
+ * before everything. */
+typedef struct fb_place {
+    uint64_t sequence;
+    uint64_t incarnation;
+} fb_place;
+
 typedef struct fb_watch {
     bool used;
+    bool fresh;  /* from what is new on */
+    bool placed; /* its caller knows where it begins */
     bool reading;
     bool dry;       /* nothing durable is left to give */
     uint64_t stuck; /* credit that was too little */
     uint32_t space;
     uint32_t request;
     uint64_t number;
-    uint64_t cursor; /* last changelog sequence given */
+    fb_place cursor; /* what was given last */
     uint64_t serial;
     fb_digest_cell cell;
 } fb_watch;

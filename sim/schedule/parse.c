@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "sim/feeds.h"
 #include "sim/main_sim.h"
 #include "sim/mutants.h"
 #include "sim/schedule/schedule.h"
@@ -708,6 +709,11 @@ static void op_line(parser *s, const word *time)
     line.op.operation = (uint8_t)operation;
     if (!s->failed && operation == FB_SIM_OP_LIST) {
         line.op.items = (uint8_t)number(s, take(s, "a number"), 1, 255, "not 1 to 255 records");
+    } else if (!s->failed && operation == FB_SIM_OP_WATCH) {
+        const word *from = take(s, "where it begins");
+        uint32_t at = name_of(from, fb_sim_feed_names, FB_SIM_FEED_FROMS);
+        if (!s->failed && at == FB_SIM_FEED_FROMS) refuse(s, from, "no beginning of a feed");
+        line.op.items = (uint8_t)(at + (take_if(s, "slow") ? FB_SIM_FEED_SLOW : 0));
     } else if (!s->failed) {
         const word *record = take(s, "a record");
         bool named = record->len > 1 && record->p[0] == 'r';

@@ -2,6 +2,7 @@
 /* The canonical text of a schedule. docs/SCHEDULES.md has the grammar. */
 #include <stdarg.h>
 
+#include "sim/feeds.h"
 #include "sim/schedule/schedule.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -160,6 +161,11 @@ static void operation(const fb_sim_line *line, words *w)
     word(w, "%s", fb_sim_operation_names[op->operation]);
     if (op->operation == FB_SIM_OP_LIST) {
         word(w, "%u", (unsigned)op->items);
+        return;
+    }
+    if (op->operation == FB_SIM_OP_WATCH) {
+        word(w, "%s", fb_sim_feed_names[op->items % FB_SIM_FEED_SLOW % FB_SIM_FEED_FROMS]);
+        if ((op->items & FB_SIM_FEED_SLOW) != 0) word(w, "slow");
         return;
     }
     word(w, "r%u", (unsigned)op->record);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "sim/feeds.h"
 #include "sim/flags.h"
 #include "sim/main_sim.h"
 
@@ -32,6 +33,7 @@ const fb_sim_setting_row fb_sim_setting_rows[] = {
     SETTING("requests", sizes.requests, false, 1, 4096),
     SETTING("seen-ids", sizes.seen_ids, false, 1, 1u << 20),
     SETTING("envelopes", sizes.envelopes, false, 1, 1u << 16),
+    SETTING("changelog", sizes.changelog, false, 1, 1u << 10),
     SETTING("calls", sizes.calls, false, 1, 4096),
     SETTING("heartbeat", timing.heartbeat_ns, true, 1000000, 3600000000000),
     SETTING("silent", timing.silent_ns, true, 1000000, 3600000000000),
@@ -230,7 +232,12 @@ void fb_sim_op_normalise(fb_sim_op *op)
                   op->operation == FB_SIM_OP_STRANGER;
     if (op->operation == FB_SIM_OP_LIST) op->record = 0;
     if (op->operation < FB_SIM_OP_ADD && op->operation != FB_SIM_OP_LIST) op->items = 0;
-    if (op->operation >= FB_SIM_OP_INSERT) op->items %= FB_SIM_ELEMENTS;
+    if (op->operation == FB_SIM_OP_WATCH) {
+        op->record = 0;
+        op->items &= FB_SIM_FEED_SLOW | (FB_SIM_FEED_SLOW - 1);
+    } else if (op->operation >= FB_SIM_OP_INSERT) {
+        op->items %= FB_SIM_ELEMENTS;
+    }
     if (!writes) {
         op->fields = op->unset = op->empty = 0;
         op->number = 0;

@@ -97,6 +97,9 @@ static bool text_of(const fb_sim_world *world, const fb_sim_entry *e, char *out,
     case FB_SIM_AT_WORK:
         snprintf(out, cap, "client %u has its turn", (unsigned)e->ref);
         return true;
+    case FB_SIM_AT_FEED:
+        snprintf(out, cap, "client %u takes more of its feed", (unsigned)e->ref);
+        return true;
     default:
         return text_of_end(world, e, out, cap);
     }

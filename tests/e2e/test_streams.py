@@ -2,6 +2,7 @@
 """Requests that wait: change feeds and joins, their clients going away, the node being stopped."""
 import json
 import re
+import shutil
 import socket
 import subprocess
 
@@ -107,7 +108,7 @@ def test_a_change_comes_with_its_record(net):
     with node.watch("team", "--since", "0") as watch:
         for _ in range(4):
             told = watch.next()
-            cursors.append(int(told["cursor"]))
+            cursors.append(int(told["cursor"].split("-")[0]))
             if told["id"] == made["id"]:
                 assert told["record"] is None
             else:
@@ -144,12 +145,62 @@ def test_feed_refuses_what_is_no_cursor(net):
 
 
 @pytest.mark.parametrize("cursor", ["18446744073709551615", "18446744073709551616",
-                                    "99999999999999999999999", "-1", "+1", "1.0", "0x1", ""])
+                                    "99999999999999999999999", "-1", "+1", "1.0", "0x1", "", "1",
+                                    "1-", "0-0000000000000000", "1-000000000000000",
+                                    "1-00000000000000000", "1-000000000000000G"])
 def test_cursors_that_cannot_be(net, cursor):
     node = alone(net)
     request = f"GET /v1/spaces/team/changes?since={cursor} HTTP/1.1\r\nHost: x\r\n" \
               "Connection: close\r\n\r\n"
     assert node.http(request).startswith("HTTP/1.1 400")
+
+
+def begins_at(node):
+    """The cursor that a feed of what is new begins with."""
+    with node.connect() as s:
+        s.sendall(b"GET /v1/spaces/team/changes HTTP/1.1\r\nHost: x\r\n\r\n")
+        for line in s.makefile("r"):
+            if line.startswith("id: "):
+                return line[4:].strip()
+
+
+def test_a_cursor_outlives_a_restart_and_what_is_written_meanwhile(net):
+    node = alone(net)
+    put(node, 1)
+    cursor = begins_at(node)
+    first = put(node, 2)
+    node.kill()
+    node.start()
+    second = put(node, 3)
+    with node.watch("team", "--since", cursor) as watch:
+        told = [watch.next(), watch.next()]
+    assert [t["id"] for t in told] == [first, second]
+    with node.watch("team", "--since", told[0]["cursor"]) as watch:
+        assert watch.next() == told[1]
+
+
+def test_a_store_that_was_set_back_refuses_what_it_gave_since(net, tmp_path):
+    node = alone(net)
+    put(node, 1)
+    before = begins_at(node)
+    node.stop()
+    shutil.copytree(node.home / "store", tmp_path / "store")
+    node.start()
+    for number in range(3):
+        put(node, number)
+    lost = begins_at(node)
+    node.stop()
+    shutil.rmtree(node.home / "store")
+    shutil.copytree(tmp_path / "store", node.home / "store")
+    node.start()
+    ids = [put(node, number) for number in range(4)]
+    with node.watch("team", "--since", before) as watch:
+        assert [watch.next()["id"] for _ in ids] == ids
+    answer = node.http(f"GET /v1/spaces/team/changes?since={lost} HTTP/1.1\r\nHost: x\r\n"
+                       "Connection: close\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 410") and "cursor_unknown" in answer
+    code, said = node.refused("record", "watch", "team", "--since", lost)
+    assert code == 1 and "set back" in said and "list the records" in said
 
 
 def test_a_join_waits_for_the_inviter(net):

@@ -423,9 +423,46 @@ static void full_batches_replicate(void **state)
 
 static uint32_t watched(const test_reply *reply)
 {
-    if (reply->len == 0) return 0;
+    uint32_t changes = 0;
     fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
-    return fb_read_u16(&r);
+    while (fb_reader_left(&r) != 0 && !r.failed) {
+        uint16_t count = fb_read_u16(&r);
+        for (uint16_t i = 0; i < count; i++) {
+            fb_read_bytes(&r, 16 + 16 + 16 + 1);
+            fb_read_span16(&r);
+        }
+        fb_read_bytes(&r, 16);
+        changes += count;
+    }
+    assert_true(fb_reader_done(&r));
+    return changes;
+}
+
+typedef struct cursor {
+    uint64_t sequence, incarnation;
+} cursor;
+
+static uint64_t watch_from(test_net *net, fb_id space, uint64_t sequence, uint64_t incarnation)
+{
+    uint8_t bytes[32];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_u64(&w, sequence);
+    fb_write_u64(&w, incarnation);
+    uint64_t watch = test_net_ask(net, 0, FB_VERB_RECORD_WATCH, 0, fb_writer_span(&w));
+    if (!test_net_reply(net, watch)->done) test_net_credit(net, 0, watch, 1 << 20);
+    test_net_settle(net);
+    return watch;
+}
+
+/* The cursor behind the last piece. */
+static cursor watched_upto(const test_reply *reply)
+{
+    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+    fb_read_bytes(&r, reply->len - 16);
+    cursor at = {.sequence = fb_read_u64(&r)};
+    at.incarnation = fb_read_u64(&r);
+    return at;
 }
 
 /* FM-4.1-5 */
@@ -435,21 +472,102 @@ static void watches_see_what_is_durable(void **state)
     test_net *net = test_net_new(1, NULL);
     fb_id space = test_net_create_space(net, 0);
     put_ok(net, 0, space, 1, "t", "1");
-    uint8_t bytes[24];
+    uint8_t bytes[32];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     fb_write_id(&w, space);
+    fb_write_u64(&w, 0);
     fb_write_u64(&w, 0);
     uint64_t watch = test_net_ask(net, 0, FB_VERB_RECORD_WATCH, 0, fb_writer_span(&w));
     assert_int_equal(test_net_reply(net, watch)->pieces, 0); /* no credit yet */
     test_net_credit(net, 0, watch, 1 << 20);
     test_net_settle(net);
-    assert_int_equal(test_net_reply(net, watch)->pieces, 1);
+    /* Where it begins, and what there is. */
+    assert_int_equal(test_net_reply(net, watch)->pieces, 2);
     assert_int_equal(watched(test_net_reply(net, watch)), 1);
     put_ok(net, 0, space, 2, "t", "1");
-    assert_int_equal(test_net_reply(net, watch)->pieces, 2);
+    assert_int_equal(test_net_reply(net, watch)->pieces, 3);
     test_net_cancel(net, 0, watch);
     put_ok(net, 0, space, 3, "t", "1");
-    assert_int_equal(test_net_reply(net, watch)->pieces, 2);
+    assert_int_equal(test_net_reply(net, watch)->pieces, 3);
+    test_net_free(net);
+}
+
+static void cursors_outlive_a_restart(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = test_net_create_space(net, 0);
+    put_ok(net, 0, space, 1, "t", "1");
+    /* From what is new on: nothing is told, but where it stands. */
+    uint64_t watch = watch_from(net, space, UINT64_MAX, 0);
+    assert_int_equal(test_net_reply(net, watch)->pieces, 1);
+    cursor at = watched_upto(test_net_reply(net, watch));
+    test_net_restart(net, 0);
+    put_ok(net, 0, space, 2, "t", "1");
+    watch = watch_from(net, space, at.sequence, at.incarnation);
+    assert_int_equal(watched(test_net_reply(net, watch)), 1);
+    cursor after = watched_upto(test_net_reply(net, watch));
+    assert_int_equal(after.sequence, at.sequence + 1);
+    assert_int_not_equal(after.incarnation, at.incarnation);
+    test_net_cancel(net, 0, watch);
+    /* What was never given is refused and not waited for. */
+    const uint64_t wrong[][2] = {{at.sequence, after.incarnation},
+                                 {after.sequence, at.incarnation},
+                                 {after.sequence + 1, after.incarnation},
+                                 {UINT64_MAX - 1, after.incarnation},
+                                 {0, at.incarnation}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        watch = watch_from(net, space, wrong[i][0], wrong[i][1]);
+        assert_true(test_net_reply(net, watch)->done);
+        assert_int_equal(test_net_reply(net, watch)->status, FB_ERR_CURSOR_UNKNOWN);
+    }
+    test_net_free(net);
+}
+
+static void short_changelog(fb_options *options)
+{
+    options->sizes.changelog = 4;
+}
+
+static void cursors_grow_old(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, short_changelog);
+    fb_id space = test_net_create_space(net, 0);
+    put_ok(net, 0, space, 1, "t", "1");
+    uint64_t watch = watch_from(net, space, UINT64_MAX, 0);
+    cursor at = watched_upto(test_net_reply(net, watch));
+    test_net_cancel(net, 0, watch);
+    /* Nothing is given to this one after its first piece: it will be too slow. */
+    uint8_t bytes[32];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_u64(&w, at.sequence);
+    fb_write_u64(&w, at.incarnation);
+    uint64_t slow = test_net_ask(net, 0, FB_VERB_RECORD_WATCH, 0, fb_writer_span(&w));
+    test_net_credit(net, 0, slow, 280);
+    test_net_settle(net);
+    assert_int_equal(test_net_reply(net, slow)->pieces, 1);
+    for (uint32_t i = 0; i < 4; i++) put_ok(net, 0, space, 2 + i, "t", "1");
+    assert_int_equal(test_net_reply(net, slow)->pieces, 1);
+    /* All four are kept, but not the place before them. */
+    watch = watch_from(net, space, at.sequence, at.incarnation);
+    assert_int_equal(test_net_reply(net, watch)->status, FB_ERR_CURSOR_OLD);
+    watch = watch_from(net, space, 0, 0);
+    assert_int_equal(test_net_reply(net, watch)->status, FB_ERR_CURSOR_OLD);
+    put_ok(net, 0, space, 9, "t", "1");
+    test_net_credit(net, 0, slow, 1 << 20);
+    test_net_settle(net);
+    assert_true(test_net_reply(net, slow)->done);
+    assert_int_equal(test_net_reply(net, slow)->status, FB_ERR_CURSOR_OLD);
+    /* A restart knows what is kept. */
+    test_net_restart(net, 0);
+    watch = watch_from(net, space, 0, 0);
+    assert_int_equal(test_net_reply(net, watch)->status, FB_ERR_CURSOR_OLD);
+    size_t kept = 0;
+    fb_span key, value;
+    for (size_t i = 0; test_net_stored(net, 0, i, &key, &value); i++) kept += key.p[0] == 'C';
+    assert_int_equal(kept, 4);
     test_net_free(net);
 }
 
@@ -834,6 +952,8 @@ int main(void)
         cmocka_unit_test(long_batches_are_answered_when_durable),
         cmocka_unit_test(full_batches_replicate),
         cmocka_unit_test(watches_see_what_is_durable),
+        cmocka_unit_test(cursors_outlive_a_restart),
+        cmocka_unit_test(cursors_grow_old),
         cmocka_unit_test(two_nodes_replicate),
         cmocka_unit_test(lives_are_chained),
         cmocka_unit_test(many_writes_converge),

@@ -138,7 +138,7 @@ static void the_end_answers_everybody_in_a_full_arena(void **state)
     fb_span text = fb_span_of(name, sizeof name);
     uint64_t created = test_net_ask(net, 0, FB_VERB_SPACE_CREATE, 0, text);
     assert_int_equal(test_net_reply(net, created)->status, FB_OK);
-    uint8_t watch[24] = {0}; /* the space's id, from the beginning */
+    uint8_t watch[32] = {0}; /* the space's id, from the beginning */
     memcpy(watch, test_net_reply(net, created)->bytes, 16);
     for (uint32_t i = 0; i < 200; i++) {
         (void)test_net_ask(net, 0, FB_VERB_RECORD_WATCH, 0, fb_span_of(watch, sizeof watch));

@@ -152,6 +152,7 @@ static void read_all(test_net *net, uint32_t i, fb_id space)
     w = fb_writer_of(bytes, sizeof bytes);
     fb_write_id(&w, space);
     fb_write_u64(&w, 0);
+    fb_write_u64(&w, 0);
     uint64_t watch = test_net_ask(net, i, FB_VERB_RECORD_WATCH, 0, fb_writer_span(&w));
     if (test_net_reply(net, watch)->done) return;
     test_net_credit(net, i, watch, 20000);

@@ -271,16 +271,37 @@ static int write_one(fb_lmdb_env *e, MDB_txn *txn, fb_span set)
     return 0;
 }
 
+/* No transaction may be open while the map moves or goes. */
+static void readers_out(fb_lmdb_env *e)
+{
+    if (e->read_txn != NULL) mdb_txn_abort(e->read_txn);
+    e->read_txn = NULL;
+    if (e->reader == NULL) return;
+    pthread_mutex_lock(e->guard);
+    if (e->reader->read_txn != NULL) mdb_txn_abort(e->reader->read_txn);
+    e->reader->read_txn = NULL;
+    e->reader->env = NULL;
+    pthread_mutex_unlock(e->guard);
+}
+
+static void readers_in(fb_lmdb_env *e)
+{
+    if (e->reader == NULL) return;
+    pthread_mutex_lock(e->guard);
+    e->reader->env = e->env;
+    e->reader->data = e->data;
+    pthread_mutex_unlock(e->guard);
+}
+
 static int map_grow(fb_lmdb_env *e)
 {
     size_t max = e->map_bytes_max;
     if (e->map_bytes >= max) return MDB_MAP_FULL;
-    /* No transaction may be open while the map moves. */
-    if (e->read_txn != NULL) mdb_txn_abort(e->read_txn);
-    e->read_txn = NULL;
+    readers_out(e);
     size_t bytes = e->map_bytes > max / 2 ? max : e->map_bytes * 2;
     int rc = mdb_env_set_mapsize(e->env, bytes);
     if (rc == 0) e->map_bytes = bytes;
+    readers_in(e);
     return rc;
 }
 
@@ -420,14 +441,14 @@ int fb_lmdb_env_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
         mdb_env_close(e->env);
         e->env = NULL;
     }
+    if (rc == 0) readers_in(e);
     return rc;
 }
 
 void fb_lmdb_env_close(fb_lmdb_env *e)
 {
-    if (e->read_txn != NULL) mdb_txn_abort(e->read_txn);
+    readers_out(e);
     if (e->env != NULL) mdb_env_close(e->env);
-    e->read_txn = NULL;
     e->env = NULL;
 }
 

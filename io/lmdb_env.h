@@ -5,6 +5,7 @@
 #define FB_IO_LMDB_ENV_H
 
 #include <lmdb.h>
+#include <pthread.h>
 
 #include "protocol/base/error.h"
 #include "protocol/base/types.h"
@@ -17,7 +18,8 @@
 /* The file is not the one that is open any more, or none is there. */
 #define FB_LMDB_GONE 1000001
 
-typedef struct fb_lmdb_env {
+typedef struct fb_lmdb_env fb_lmdb_env;
+struct fb_lmdb_env {
     const char *directory; /* the opener's */
     fb_id owner;           /* zeros: any; else the store is this node's alone */
     size_t map_bytes;      /* wanted by the owner, then what is in force */
@@ -29,7 +31,11 @@ typedef struct fb_lmdb_env {
     MDB_txn *read_txn; /* reset between uses; NULL until the first one after a growth */
     uint8_t *answer;   /* of the last read set */
     size_t answer_cap;
-} fb_lmdb_env;
+    /* Another thread's reader of the same database, or NULL: it has the environment while `guard`
+     * is held, and loses its transaction when the map moves or the environment is closed. */
+    fb_lmdb_env *reader;
+    pthread_mutex_t *guard;
+};
 
 /* directory, owner, map_bytes, map_bytes_max and must_exist are set. *error gets
  * FB_ERR_VERSION_NEWER or FB_ERR_KEY and `why` a sentence when that is the reason; otherwise the

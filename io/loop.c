@@ -301,6 +301,20 @@ static void effect_dial(fb_loop *loop, uint64_t dial, fb_span address)
     fb_carrier_dial(loop->carrier, dial, address);
 }
 
+static void effect_read(fb_loop *loop, uint64_t operation, fb_span read_set)
+{
+    fb_lmdb_near near;
+    if (!fb_lmdb_read_near(loop->store, loop->incarnation, read_set, &near)) {
+        fb_lmdb_read(loop->store, operation, read_set);
+        return;
+    }
+    loop_feed(loop, &(fb_event){.kind = FB_EV_READ_DONE,
+                                .len = (uint32_t)near.bytes.len,
+                                .a = operation,
+                                .b = near.w,
+                                .bytes = near.bytes.p});
+}
+
 static void effect_resume(fb_loop *loop, uint64_t link)
 {
     deferred *d = calloc(1, sizeof *d);
@@ -328,7 +342,7 @@ static void effect_carry_out(fb_loop *loop, const fb_effect *effect)
         effect_resume(loop, effect->a);
         break;
     case FB_FX_READ:
-        fb_lmdb_read(loop->store, effect->a, bytes);
+        effect_read(loop, effect->a, bytes);
         break;
     case FB_FX_WRITE:
         fb_lmdb_write(loop->store, effect->a, effect->b, bytes);
@@ -459,6 +473,13 @@ static void loop_feed(fb_loop *loop, const fb_event *event)
     *loop->later_end = d;
     loop->later_end = &d->next;
     if (!loop->stepping && !loop->draining) uv_idle_start(&loop->soon, soon_due);
+}
+
+void fb_loop_flush(fb_loop *loop)
+{
+    if (loop->stepping || loop->draining || loop->later == NULL) return;
+    uv_idle_stop(&loop->soon);
+    later_run(loop);
 }
 
 static void deadline_due(uv_timer_t *timer)

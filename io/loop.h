@@ -80,6 +80,10 @@ const fb_lmdb_opening *fb_loop_opening(const fb_loop *loop);
 uint64_t fb_loop_request(fb_loop *loop, fb_verb verb, uint64_t principal, fb_span arguments,
                          fb_loop_reply reply, void *user);
 
+/* Does now what would be done in the loop's next turn: a request that needs no disk is answered by
+ * then. Not from within a reply. */
+void fb_loop_flush(fb_loop *loop);
+
 /* Why a request of this kind would be refused now, for people; NULL when it would be taken. */
 const char *fb_loop_refusal(const fb_loop *loop, fb_verb verb);
 

@@ -82,6 +82,13 @@ void fb_store_fault_enter(const char *directory)
     snprintf(inside, sizeof inside, "%s", directory);
 }
 
+void fb_store_fault_enter_again(const char *directory)
+{
+    size_t len = strnlen(directory, sizeof inside - 1);
+    memcpy(inside + 1, directory + 1, len);
+    inside[0] = directory[0];
+}
+
 void fb_store_fault_leave(void)
 {
     inside[0] = 0;

@@ -13,6 +13,9 @@
 void fb_store_fault_enter(const char *directory);
 void fb_store_fault_leave(void);
 
+/* The same for a thread that did this before and does it often. */
+void fb_store_fault_enter_again(const char *directory);
+
 /* The database cannot follow its pages, but says so: the next start is to look at all of it. */
 void fb_store_fault_mark(void);
 

@@ -5,17 +5,20 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "io/clock.h"
 #include "io/lmdb_env.h"
 #include "io/store_fault.h"
 #include "io/store_place.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
+#include "protocol/store/readset.h"
 
 typedef enum request_kind {
     REQUEST_BEGIN = 1,
@@ -48,6 +51,16 @@ struct fb_lmdb {
     fb_lmdb_stats stats;
     bool stopping;
 
+    /* Near reads: of the caller's thread. The state of the store is that of `shown` while `turn` is
+     * even and stays the same. */
+    _Atomic uint64_t turn;
+    _Atomic uint64_t shown;
+    _Atomic uint64_t shown_incarnation;
+    fb_lmdb_env near;           /* reads in the environment of `env` */
+    pthread_mutex_t near_guard; /* held while it does */
+    uint64_t near_not_before_ns;
+    uint64_t near_reads;
+
     /* The thread's own from here (the opener's before the thread runs). */
     fb_lmdb_env env;
     uint64_t incarnation;
@@ -56,7 +69,8 @@ struct fb_lmdb {
     bool failing;  /* nothing was written since a write failed */
     fb_span *sets; /* of the group that is being committed */
     size_t sets_cap;
-    request *held, **held_end; /* write sets of this incarnation that are tried again */
+    uint64_t scrub_pass, scrub_told; /* damaged values of this pass, and those that were counted */
+    request *held, **held_end;       /* write sets of this incarnation that are tried again */
     uint64_t held_pause_ms;
     struct timespec held_due; /* CLOCK_MONOTONIC */
 };
@@ -132,6 +146,8 @@ void fb_lmdb_stats_get(fb_lmdb *store, fb_lmdb_stats *out)
 {
     pthread_mutex_lock(&store->mutex);
     *out = store->stats;
+    out->reads += store->near_reads;
+    out->near_reads = store->near_reads;
     pthread_mutex_unlock(&store->mutex);
 }
 
@@ -161,6 +177,50 @@ static void completion_put(fb_lmdb *store, fb_lmdb_completion *c)
 }
 
 /* Reading. */
+
+static bool is_small(fb_span read_set)
+{
+    fb_reader r = fb_reader_of(read_set);
+    unsigned items = fb_read_u16(&r);
+    uint64_t entries = 0, bytes = 0;
+    for (unsigned i = 0; i < items && !r.failed; i++) {
+        fb_read_item item = fb_read_item_next(&r);
+        bool one = item.kind == FB_READ_KEY;
+        entries += one ? 1 : item.items;
+        bytes += one ? 0 : item.bytes;
+        if (entries > FB_LMDB_NEAR_ENTRIES || bytes > FB_LMDB_NEAR_BYTES) return false;
+    }
+    return !r.failed;
+}
+
+bool fb_lmdb_read_near(fb_lmdb *store, uint64_t incarnation, fb_span read_set, fb_lmdb_near *out)
+{
+    if (!is_small(read_set)) return false;
+    uint64_t before = fb_clock_mono_ns();
+    uint64_t turn = atomic_load(&store->turn);
+    if (turn % 2 != 0 || before < store->near_not_before_ns ||
+        atomic_load(&store->shown_incarnation) != incarnation ||
+        pthread_mutex_trylock(&store->near_guard) != 0) {
+        return false;
+    }
+    int rc = MDB_PANIC;
+    out->w = atomic_load(&store->shown);
+    if (store->near.env != NULL) {
+        fb_store_fault_enter_again(store->directory);
+        rc = fb_lmdb_env_read(&store->near, incarnation, read_set, &out->bytes);
+        fb_store_fault_leave();
+    }
+    pthread_mutex_unlock(&store->near_guard);
+    /* The transaction has its state from its beginning, so what came later does no harm; but it
+     * cannot be told from what came before that. */
+    bool same = atomic_load(&store->turn) == turn;
+    uint64_t took = fb_clock_mono_ns() - before;
+    if (took > FB_LMDB_NEAR_SLOW_NS) {
+        store->near_not_before_ns = before + took + took * FB_LMDB_NEAR_PAUSE_NS;
+    }
+    if (rc == 0 && same) store->near_reads++;
+    return rc == 0 && same;
+}
 
 static void serve_read(fb_lmdb *store, const request *req)
 {
@@ -193,7 +253,13 @@ static void serve_scrub(fb_lmdb *store, const request *req)
     c->entries = entries;
     c->damaged = damaged;
     pthread_mutex_lock(&store->mutex);
-    store->stats.damaged += damaged;
+    /* One that was there in the last pass is not another one. */
+    if (req->len == 0) store->scrub_pass = 0;
+    store->scrub_pass += damaged;
+    if (store->scrub_pass > store->scrub_told) {
+        store->stats.damaged += store->scrub_pass - store->scrub_told;
+        store->scrub_told = store->scrub_pass;
+    }
     pthread_mutex_unlock(&store->mutex);
     completion_put(store, c);
 }
@@ -226,10 +292,17 @@ static int write_group(fb_lmdb *store, const request *group)
     for (const request *r = group; r != NULL; r = r->next) {
         store->sets[at++] = fb_span_of(r->bytes, r->len);
     }
+    atomic_fetch_add(&store->turn, 1);
     int rc = fb_lmdb_env_write(&store->env, store->sets, count);
     if (rc == 0) {
         while (group->next != NULL) group = group->next;
         store->applied = group->w;
+    }
+    atomic_store(&store->shown, store->applied);
+    /* Of a commit that failed nobody knows what it left. */
+    if (rc != 0) atomic_store(&store->shown_incarnation, 0);
+    atomic_fetch_add(&store->turn, 1);
+    if (rc == 0) {
         store->failing = false;
         stats_after_commit(store, count);
     }
@@ -397,6 +470,10 @@ static void serve_begin(fb_lmdb *store, uint64_t incarnation)
     store->incarnation = incarnation;
     store->applied = 0;
     store->failed = rc != 0;
+    atomic_fetch_add(&store->turn, 1);
+    atomic_store(&store->shown, 0);
+    atomic_store(&store->shown_incarnation, rc == 0 ? incarnation : 0);
+    atomic_fetch_add(&store->turn, 1);
     fb_lmdb_completion *c = completion_new(FB_LMDB_BEGUN, rc, 0);
     c->incarnation = incarnation;
     completion_put(store, c);
@@ -470,12 +547,14 @@ static void store_free(fb_lmdb *store)
         store->done = next;
     }
     fb_lmdb_env_free(&store->env);
+    fb_lmdb_env_free(&store->near);
     group_free(store->held);
     free(store->sets);
     if (store->lock_fd >= 0) close(store->lock_fd);
     free(store->directory);
     pthread_cond_destroy(&store->wake);
     pthread_mutex_destroy(&store->mutex);
+    pthread_mutex_destroy(&store->near_guard);
     free(store);
 }
 
@@ -528,6 +607,9 @@ fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why,
     store->done_end = &store->done;
     store->held_end = &store->held;
     pthread_mutex_init(&store->mutex, NULL);
+    pthread_mutex_init(&store->near_guard, NULL);
+    store->env.reader = &store->near;
+    store->env.guard = &store->near_guard;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

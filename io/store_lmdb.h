@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The local store: one LMDB environment in the node's directory, owned by one thread.
+/* The local store: one LMDB environment in the node's directory, owned by one thread. Small reads
+ * of what is in memory need not go there: fb_lmdb_read_near.
  *
  * Requests go in by a queue and never wait; completions come out by another one, after `notify` was
  * called. Write sets are applied in the order they were given, each wholly or not at all; those
@@ -34,6 +35,14 @@
 
 /* Up to this size every entry is looked at when the store is opened; a sample of a larger one. */
 #define FB_LMDB_CHECK_WHOLE ((uint64_t)8 << 20)
+
+/* A near read has at most so many entries; one that took longer than that waited for the disk, and
+ * the store's thread is asked for a while. So the loop waits for a twentieth of its time at most.
+ */
+#define FB_LMDB_NEAR_ENTRIES  64u
+#define FB_LMDB_NEAR_BYTES    65536u
+#define FB_LMDB_NEAR_SLOW_NS  UINT64_C(1000000)
+#define FB_LMDB_NEAR_PAUSE_NS UINT64_C(20) /* times what it took */
 
 typedef struct fb_lmdb fb_lmdb;
 
@@ -83,12 +92,13 @@ typedef struct fb_lmdb_completion {
 } fb_lmdb_completion;
 
 typedef struct fb_lmdb_stats {
+    uint64_t near_reads; /* of the reads, those that did not go to the thread */
     uint64_t reads, write_sets, commits, failures, damaged;
     uint64_t map_bytes;  /* current size of the map */
     uint64_t used_bytes; /* of the file, after the last commit */
     uint64_t entries;    /* keys present, after the last commit */
     bool held;           /* write sets are kept and tried again */
-} fb_lmdb_stats;
+} fb_lmdb_stats;         /* of the thread that reads near */
 
 /* Opens or makes the store and starts its thread. What is there is checked first, in a child
  * process; a damaged file is moved into a new directory beside this one, DIRECTORY.damaged-N, and
@@ -113,6 +123,20 @@ void fb_lmdb_begin(fb_lmdb *store, uint64_t incarnation);
 
 /* A read set (protocol/store/readset.h); the bytes are copied. Answered by one FB_LMDB_READ. */
 void fb_lmdb_read(fb_lmdb *store, uint64_t operation, fb_span read_set);
+
+/* Answers a small read set at once, on the caller's thread: *out is to be handed over as
+ * FB_EV_READ_DONE (the bytes are the store's until the next call). False: ask fb_lmdb_read; the set
+ * is large, a commit is under way, the environment is being opened anew, something is wrong with
+ * what was read, or lately a read had to wait for the disk.
+ *
+ * It is right because LMDB's readers see whole commits, each only when it is on the disk; and
+ * because a commit that begins or ends meanwhile shows in its turn, so the state is that of w. */
+typedef struct fb_lmdb_near {
+    uint64_t w;
+    fb_span bytes;
+} fb_lmdb_near;
+
+bool fb_lmdb_read_near(fb_lmdb *store, uint64_t incarnation, fb_span read_set, fb_lmdb_near *out);
 
 /* A write set (protocol/store/writeset.h); the bytes are copied. Answered by an FB_LMDB_WRITE that
  * may cover several, or by nothing when a begin overtook it. */

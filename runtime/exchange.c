@@ -356,6 +356,8 @@ enum MHD_Result fb_api_handle(void *user, struct MHD_Connection *connection, con
             fb_exchange_fail(x, FB_ERR_AGAIN, "the node stops");
         } else {
             begin(x);
+            /* What needs no disk is answered now, without waiting for a turn of the loop. */
+            if (!x->ready) fb_loop_flush(x->api->options.loop);
         }
     }
     if (x->ready) return respond(x);

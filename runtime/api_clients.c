@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "protocol/base/assert.h"
 #include "runtime/api.h"
@@ -15,6 +16,7 @@ struct fb_client {
     fb_client_phase phase;
     uint64_t begun;    /* the phase's number */
     uint64_t until_ms; /* of uv_now; UINT64_MAX: no deadline */
+    bool owner;
 };
 
 static void due(uv_timer_t *timer);
@@ -101,6 +103,10 @@ static void client_add(fb_clients *clients, struct MHD_Connection *connection, v
     client->clients = clients;
     client->connection = connection;
     client->fd = info->connect_fd;
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    client->owner = getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+                    (peer.uid == geteuid() || peer.uid == 0);
     client->next = clients->first;
     client->at = &clients->first;
     if (client->next != NULL) client->next->at = &client->next;
@@ -124,6 +130,14 @@ void fb_clients_notify(void *user, struct MHD_Connection *connection, void **out
         free(client);
         *out = NULL;
     }
+}
+
+bool fb_client_is_owner(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const fb_client *client = info != NULL ? info->socket_context : NULL;
+    return client != NULL && client->owner;
 }
 
 void fb_clients_asked(struct MHD_Connection *connection, fb_client_phase phase)

@@ -7,6 +7,7 @@
 #define FB_RUNTIME_API_CLIENTS_H
 
 #include <microhttpd.h>
+#include <stdbool.h>
 #include <uv.h>
 
 #define FB_API_HEADERS_MS 10000u /* from the connection, or from the last answer */
@@ -39,6 +40,10 @@ void fb_clients_open(fb_clients *clients, uv_loop_t *uv, void (*ended)(void *use
 /* For MHD_OPTION_NOTIFY_CONNECTION, with the listener's fb_clients. */
 void fb_clients_notify(void *clients, struct MHD_Connection *connection, void **client,
                        enum MHD_ConnectionNotificationCode code);
+
+/* On the socket: whether who connected is this node's user, or root. It does not change while the
+ * connection lasts. */
+bool fb_client_is_owner(struct MHD_Connection *connection);
 
 /* Its request is this far now. */
 void fb_clients_asked(struct MHD_Connection *connection, fb_client_phase phase);

@@ -4,8 +4,6 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "protocol/base/assert.h"
 #include "protocol/base/hex.h"
@@ -163,23 +161,12 @@ static void authenticated(fb_exchange *x, fb_error error, fb_span answer)
     }
 }
 
-static bool same_user(fb_exchange *x)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct ucred peer;
-    socklen_t len = sizeof peer;
-    return info != NULL &&
-           getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
-}
-
 static void authenticate(fb_exchange *x)
 {
     const char *header = fb_exchange_header(x, "Authorization");
     uint8_t token[32];
     if (header == NULL) {
-        if (x->on_port || !same_user(x)) {
+        if (x->on_port || !fb_client_is_owner(x->connection)) {
             unauthorised(x);
         } else {
             enter(x);
@@ -209,16 +196,19 @@ static bool route_matches(const fb_route *route, const char *url, const char *st
     while (*pattern == '/' && *url == '/') {
         pattern++;
         url++;
-        size_t want = strcspn(pattern, "/"), have = strcspn(url, "/");
-        if (want == 1 && *pattern == '*') {
+        if (*pattern == '*') {
+            size_t have = strcspn(url, "/");
             if (have == 0) return false;
             starts[stars] = url;
             lens[stars++] = have;
-        } else if (want != have || memcmp(pattern, url, want) != 0) {
-            return false;
+            pattern++;
+            url += have;
+            continue;
         }
-        pattern += want;
-        url += have;
+        while (*pattern == *url && *pattern != '/' && *pattern != 0) {
+            pattern++;
+            url++;
+        }
     }
     return *pattern == 0 && *url == 0;
 }
@@ -289,8 +279,9 @@ static enum MHD_Result respond(fb_exchange *x)
     struct MHD_Response *response =
         x->streaming
             ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, stream_read, x, NULL)
-            : MHD_create_response_from_buffer(x->out.len, x->out.p, MHD_RESPMEM_MUST_COPY);
+            : MHD_create_response_from_buffer(x->out.len, x->out.p, MHD_RESPMEM_MUST_FREE);
     if (response == NULL) return MHD_NO;
+    if (!x->streaming) x->out = (fb_text){NULL, 0, 0}; /* it is the response's now */
     MHD_add_response_header(response, "Content-Type",
                             x->content_type != NULL ? x->content_type : "application/json");
     MHD_add_response_header(response, "Cache-Control", "no-store");

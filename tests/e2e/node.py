@@ -74,6 +74,8 @@ class Node:
         self.listen = None
         self.port = "127.0.0.1:0"
         self.api = None
+        self.prefix = []  # words before the program
+        self.program = BIN
 
     def call(self, *args, stdin=None, env=None):
         done = subprocess.run([BIN, *args, "--home", str(self.home)], input=stdin, text=True,
@@ -105,7 +107,8 @@ class Node:
     def start(self, *options):
         assert self.process is None
         self.process = subprocess.Popen(
-            [BIN, "run", "--home", str(self.home), "--listen", self.port, *options],
+            [*self.prefix, self.program, "run", "--home", str(self.home), "--listen", self.port,
+             *map(str, options)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.env)
         self.lines = Lines(self.process.stdout)
         banner = []

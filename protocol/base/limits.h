@@ -74,6 +74,7 @@
 #define FB_FETCHES_MAX                8u   /* calls of our own at once */
 #define FB_FETCH_RANGES_MAX           8u   /* lagging entries that one call asks for */
 #define FB_FETCH_HAVES_MAX            16u  /* heads of one node named in a range */
+#define FB_FETCH_IN_VAIN_MAX          32u  /* batches that are here and are not worth a new call */
 #define FB_SERVES_MAX                 16u  /* calls of others at once */
 #define FB_SERVE_PATH_MAX             16u  /* lives on a walk back that are remembered */
 #define FB_BUILDERS_MAX               8u   /* batches being filled at once */

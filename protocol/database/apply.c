@@ -36,9 +36,10 @@ typedef struct judged {
     /* Within the operation; op is NULL before. */
     const fb_op *op;
     const apply_context *c;
-    uint64_t seq; /* of the change being merged */
-    bool again;   /* a life became closed since the read */
-    bool unread;  /* the store will tell whether the life before is here */
+    uint64_t seq;  /* of the change being merged */
+    uint64_t here; /* FB_ERR_DUPLICATE: the last batch of this life that is here */
+    bool again;    /* a life became closed since the read */
+    bool unread;   /* the store will tell whether the life before is here */
 } judged;
 
 static void apply_run(fb_node *node, fb_op *op);
@@ -182,6 +183,7 @@ static fb_status judge_chain(const fb_node *node, judged *j)
     if (entry != FB_NONE) {
         const fb_vector *v = fb_vector_get(node, entry);
         if (b->number <= v->batch) {
+            j->here = v->batch;
             bool other = b->number == v->batch && memcmp(v->hash, j->hash, 32) != 0;
             return other ? FB_ERR_BATCH_FORK : FB_ERR_DUPLICATE;
         }
@@ -190,6 +192,7 @@ static fb_status judge_chain(const fb_node *node, judged *j)
     if (entry == FB_NONE && b->number == 1 && j->op != NULL) {
         bool known;
         if (life_at(node, j, false, j->signer, b->incarnation, &known, &life)) {
+            j->here = life.batch;
             return FB_ERR_DUPLICATE;
         }
         if (!known && fb_vector_knows(node, j->area, j->signer)) j->again = true;
@@ -217,7 +220,10 @@ static fb_status judge_chain(const fb_node *node, judged *j)
         last = life.batch;
         last_seq = life.last_seq;
         hash = life.hash;
-        if (b->number > 1 && b->number <= last) return FB_ERR_DUPLICATE;
+        if (b->number > 1 && b->number <= last) {
+            j->here = last;
+            return FB_ERR_DUPLICATE;
+        }
     }
     if (last < b->previous_number) return FB_ERR_BATCH_CHAIN;
     if (last == b->previous_number && memcmp(hash, b->previous_hash, 32) != 0) {
@@ -419,6 +425,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
         *status = FB_ERR_BATCH_MALFORMED;
     }
     if (*status == FB_OK) *status = judge(node, &j);
+    fetch->here = j.here;
     /* Nothing is folded yet, so a hole is what a relay withheld. */
     if (*status == FB_OK && batch.holes) *status = FB_ERR_UNSUPPORTED;
     if (*status == FB_OK || *status == FB_ERR_BATCH_FORK) {
@@ -619,6 +626,7 @@ static void apply_run(fb_node *node, fb_op *op)
     status = fb_op_status(op);
     if (status == FB_OK) {
         status = execute(node, op, &j, bytes, &room, &entries, &fetch->waits_for);
+        fetch->here = j.here;
     }
     if (status == FB_OK) {
         commit(node, &j, fetch, bytes);

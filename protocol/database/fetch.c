@@ -96,7 +96,13 @@ static void write_range(const fb_node *node, uint32_t area, const fb_wanted *wan
     uint32_t count = 0;
     fb_write_u8(w, 0);
     uint32_t same = fb_vector_find(node, area, wanted->node, wanted->incarnation);
-    if (MUTANT(FETCH_FROM_THE_START, wanted->whole, true)) return;
+    if (MUTANT(FETCH_FROM_THE_START, false, true)) return;
+    if (wanted->known_incarnation != 0 && same == FB_NONE) {
+        fb_write_u64(w, wanted->known_incarnation);
+        fb_write_u64(w, wanted->known_batch);
+        fb_store_be(w->p + count_at, ++count, 1);
+    }
+    if (wanted->whole) return;
     if (same != FB_NONE) {
         fb_write_u64(w, wanted->incarnation);
         fb_write_u64(w, fb_vector_get(node, same)->batch);
@@ -106,7 +112,8 @@ static void write_range(const fb_node *node, uint32_t area, const fb_wanted *wan
         const fb_vector *v = fb_vector_get(node, at - 1);
         uint32_t entry = at - 1;
         at = v->next;
-        if (v->closed || v->batch == 0 || !fb_id_equal(v->node, wanted->node) || entry == same) {
+        if (v->closed || v->batch == 0 || !fb_id_equal(v->node, wanted->node) || entry == same ||
+            v->incarnation == wanted->known_incarnation) {
             continue;
         }
         fb_write_u64(w, v->incarnation);
@@ -451,6 +458,33 @@ static bool ask_for_whole(fb_node *node, const fb_fetch *fetch, uint32_t slot, b
     return news;
 }
 
+/* A batch is here already. A life that later ones took up is no head, so no call names it, and when
+ * more of it was signed (a memory image or a copy of it went on) all of it comes. Its first batch
+ * tells how far it is here: when much would come in vain the call ends, and the next one says so.
+ * Once for each claim, until something of it came: a peer that gives old batches whatever it is
+ * asked gains nothing. False: the call is given up. */
+static bool judge_duplicate(fb_node *node, uint32_t slot)
+{
+    fb_fetch *fetch = &node->database->fetches[slot];
+    bool asked = is_among(fetch->nodes, fetch->node_count, fetch->signer);
+    uint64_t here =
+        MUTANT(CLOSED_LIFE_AGAIN, fb_max_u64(fetch->here, fetch->number), fetch->number);
+    fb_wanted_satisfy(node, fetch->area, fetch->signer, fetch->incarnation, here, false);
+    if (!asked || here - fetch->number < FB_FETCH_IN_VAIN_MAX) return true;
+    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
+        fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        uint32_t place = at - 1;
+        at = wanted->next;
+        if (wanted->fetch != slot + 1 || !fb_id_equal(wanted->node, fetch->signer)) continue;
+        if (wanted->known_incarnation != 0) return true;
+        wanted->known_incarnation = fetch->incarnation;
+        wanted->known_batch = here;
+        fb_wanted_touch(node, place);
+    }
+    fetch->progress = true;
+    return false;
+}
+
 /* Something of it came: from now on heads here are before the rest. */
 static void heads_are_here(fb_node *node, const fb_fetch *fetch)
 {
@@ -458,8 +492,10 @@ static void heads_are_here(fb_node *node, const fb_fetch *fetch)
         fb_wanted *wanted = fb_wanted_get(node, at - 1);
         uint32_t place = at - 1;
         at = wanted->next;
-        if (!wanted->whole || !fb_id_equal(wanted->node, fetch->signer)) continue;
+        bool knew = wanted->whole || wanted->known_incarnation != 0;
+        if (!knew || !fb_id_equal(wanted->node, fetch->signer)) continue;
         wanted->whole = false;
+        wanted->known_incarnation = wanted->known_batch = 0;
         fb_wanted_touch(node, place);
     }
 }
@@ -478,9 +514,7 @@ static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
         heads_are_here(node, fetch);
         return true;
     case FB_ERR_DUPLICATE:
-        fb_wanted_satisfy(node, fetch->area, fetch->signer, fetch->incarnation, fetch->number,
-                          false);
-        return true;
+        return judge_duplicate(node, slot);
     case FB_ERR_BATCH_EPOCH:
         park(node, slot);
         return true;

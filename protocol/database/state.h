@@ -148,6 +148,9 @@ typedef struct fb_wanted {
     uint32_t fetch;       /* the call that asks for it, plus one */
     uint64_t back_off_ns; /* the last pause, 0 before one */
     uint64_t again_ns;    /* not asked for before */
+    /* A life of the node that is no head here, and how far it is here: the answer to an earlier
+     * call told. 0: none did. */
+    uint64_t known_incarnation, known_batch;
     fb_digest_cell cell;
 } fb_wanted;
 
@@ -183,6 +186,7 @@ typedef struct fb_fetch {
     uint8_t hash[32];
     uint8_t value_hashes[FB_FETCH_VALUES * 32]; /* of the first values in it */
     fb_dot waits_for;                           /* FB_ERR_BATCH_EARLY */
+    uint64_t here;                              /* FB_ERR_DUPLICATE: how far its life is here */
 } fb_fetch;
 
 typedef struct fb_range {

@@ -36,6 +36,8 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u32(w, wanted->fetch);
     fb_write_u8(w, (uint8_t)((wanted->parked ? 1u : 0u) | (wanted->waits ? 2u : 0u) |
                              (wanted->whole ? 4u : 0u)));
+    fb_write_u64(w, wanted->known_incarnation);
+    fb_write_u64(w, wanted->known_batch);
     if (!wanted->waits) return;
     fb_write_dot(w, wanted->waits_for);
 }
@@ -197,6 +199,7 @@ bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uin
         wanted->incarnation = incarnation;
         wanted->batch = 0;
         wanted->waits = wanted->parked = wanted->stored = wanted->whole = false;
+        wanted->known_incarnation = wanted->known_batch = 0;
     }
     if (wanted->batch < batch) {
         wanted->batch = batch;

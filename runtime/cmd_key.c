@@ -11,21 +11,32 @@
 #include "protocol/base/hex.h"
 #include "protocol/identity/identity.h"
 #include "runtime/cli.h"
+#include "runtime/cmd_key_backup.h"
 #include "runtime/exit.h"
 
 static void help(void)
 {
-    fputs("usage: faberio key new --out FILE [--seed HEX]\n"
-          "       faberio key show FILE\n"
-          "\n"
-          "  new   draws an Ed25519 key and writes it to FILE (mode 0600); an existing file is\n"
-          "        never overwritten\n"
-          "    --seed HEX  the 32 secret bytes instead of drawn ones: for tests only, such a key\n"
-          "                is no secret\n"
-          "  show  node id, public key and fingerprint of the key in FILE\n"
-          "\n"
-          "Both print one JSON object. Exit codes: 0 ok, 1 failed or refused, 2 usage.\n",
-          stdout);
+    fputs(
+        "usage: faberio key new --out FILE [--seed HEX]\n"
+        "       faberio key show FILE\n"
+        "       faberio key backup OUT [--home DIR] [--passphrase-file FILE|-]\n"
+        "       faberio key restore FILE [--home DIR] --original-is-gone\n"
+        "                   (--passphrase-file FILE|- | --recovery-file FILE|-)\n"
+        "\n"
+        "  new   draws an Ed25519 key and writes it to FILE (mode 0600); an existing file is\n"
+        "        never overwritten\n"
+        "    --seed HEX  the 32 secret bytes instead of drawn ones: for tests only, such a key\n"
+        "                is no secret\n"
+        "  show  node id, public key and fingerprint of the key in FILE\n"
+        "\n"
+        "  backup   all keys of the node's directory, for the recovery key, or for a passphrase\n"
+        "           (the first line of a file; - is standard input)\n"
+        "  restore  a new directory with the keys of a backup; never beside the one they are from\n"
+        "\n"
+        "Each prints one JSON object. Exit codes: 0 ok, 1 failed or refused, 2 usage, 4 the "
+        "secret\n"
+        "does not open it, 5 a node is there already, or may still run.\n",
+        stdout);
 }
 
 static int usage(const char *what)
@@ -122,9 +133,12 @@ int fb_cmd_key(int argc, char **argv)
             return FB_EXIT_OK;
         }
     }
-    if (argc < 2) return usage("no verb: new or show");
+    if (argc < 2) return usage("no verb: new, show, backup or restore");
+    if (strcmp(argv[1], "backup") == 0) return fb_cmd_key_backup(argc, argv);
+    if (strcmp(argv[1], "restore") == 0) return fb_cmd_key_restore(argc, argv);
     bool is_new = strcmp(argv[1], "new") == 0;
-    if (!is_new && strcmp(argv[1], "show") != 0) return usage("no such verb: new or show");
+    if (!is_new && strcmp(argv[1], "show") != 0)
+        return usage("no such verb: new, show, backup or restore");
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) continue; /* it is JSON already */
         if (is_new && (value = option(argc, argv, &i, "--out")) != NULL) {

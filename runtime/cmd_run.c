@@ -413,6 +413,11 @@ fb_exit fb_cmd_run(fb_cli *cli)
     if (fb_home_load(&d.home, &d.keys, why, sizeof why) != FB_OK) {
         return fb_cli_fail(FB_EXIT_FAILED, "%s", why);
     }
+    int claim = -1;
+    if (!fb_home_claim(&d.keys, &claim, why, sizeof why)) {
+        fb_home_unload(&d.keys);
+        return fb_cli_fail(FB_EXIT_FAILED, "%s", why);
+    }
     const char *format = fb_settings_get(&cli->settings, FB_SET_LOG_FORMAT);
     fb_daemon_log_init(&d.log, strcmp(format, "json") == 0);
     d.node.home = &d.home;
@@ -426,6 +431,7 @@ fb_exit fb_cmd_run(fb_cli *cli)
     uv_run(&d.uv, UV_RUN_DEFAULT);
     uv_loop_close(&d.uv);
     fb_recorder_close(d.recorder);
+    if (claim >= 0) close(claim);
     fb_home_unload(&d.keys);
     if (opened) {
         fb_daemon_log_begin(&d.log, FB_LOG_INFO, "stopped");

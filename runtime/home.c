@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -289,6 +290,92 @@ void fb_home_unload(fb_home_keys *keys)
 {
     fb_sodium_destroy(keys->sodium);
     keys->sodium = NULL;
+}
+
+fb_status fb_home_secrets(const fb_home *home, fb_backup *out, char *why, size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_key_file_error error = {""};
+    memset(out, 0, sizeof *out);
+    FB_TRY(key_load(home, "node.key", FB_KEY_ED25519, &out->node_key, why, why_len));
+    FB_TRY(key_load(home, "link.key", FB_KEY_X25519, &out->link_key, why, why_len));
+    fb_home_file(home, "recovery.pub", path);
+    FB_TRY(recovery_check(path, why, why_len));
+    FB_TRY(record_key_read(path, &out->recovery_pub, why, why_len)); /* the same form */
+    fb_home_file(home, "record.key", path);
+    fb_status status = fb_key_file_read(path, FB_KEY_X25519, &out->record_key, &error);
+    out->has_record_key = status == FB_OK;
+    if (status == FB_OK || status == FB_ERR_NOT_FOUND) return FB_OK;
+    snprintf(why, why_len, "%s: %s", path, error.text);
+    return status;
+}
+
+static fb_status key_put(const fb_home *home, const char *leaf, fb_key_kind kind,
+                         const fb_b32 *secret, char *why, size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_key_file_error error = {""};
+    fb_home_file(home, leaf, path);
+    fb_status status = fb_key_file_write(path, kind, secret, &error);
+    if (status != FB_OK) snprintf(why, why_len, "%s: %s", path, error.text);
+    return status;
+}
+
+fb_status fb_home_restore(const fb_home *home, const fb_backup *keys, char *why, size_t why_len)
+{
+    char line[66] = "", path[FB_HOME_PATH_MAX];
+    FB_TRY(directories(home->path, why, why_len));
+    FB_TRY(home_check(home, why, why_len));
+    fb_home_file(home, "node.key", path);
+    if (access(path, F_OK) == 0) {
+        snprintf(why, why_len, "%s: there is a node already", home->path);
+        return FB_ERR_EXISTS;
+    }
+    fb_hex_format(keys->recovery_pub.b, sizeof keys->recovery_pub.b, line);
+    line[64] = '\n';
+    FB_TRY(file_write(home, "recovery.pub", line, why, why_len));
+    FB_TRY(key_put(home, "link.key", FB_KEY_X25519, &keys->link_key, why, why_len));
+    if (keys->has_record_key) {
+        FB_TRY(key_put(home, "record.key", FB_KEY_X25519, &keys->record_key, why, why_len));
+    }
+    FB_TRY(record_key_make(home, why, why_len));
+    /* Last: with it the directory is a node's. */
+    return key_put(home, "node.key", FB_KEY_ED25519, &keys->node_key, why, why_len);
+}
+
+/* An abstract name belongs to a process of this machine (of this network namespace, more precisely)
+ * and goes with it, whatever ends it. */
+bool fb_home_claim(const fb_home_keys *keys, int *fd, char *why, size_t why_len)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    char id[33] = "";
+    fb_hex_format(keys->node_id.b, sizeof keys->node_id.b, id);
+    int len = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "faberio-node-%s", id);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd < 0) return true;
+    if (bind(*fd, (struct sockaddr *)&name, size) == 0) {
+        listen(*fd, 4);
+        return true;
+    }
+    struct ucred holder = {0};
+    socklen_t holder_len = sizeof holder;
+    int other = errno == EADDRINUSE ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    bool held = other >= 0 && connect(other, (struct sockaddr *)&name, size) == 0 &&
+                getsockopt(other, SOL_SOCKET, SO_PEERCRED, &holder, &holder_len) == 0 &&
+                /* Who else took the name may not keep this node from running. */
+                (holder.uid == geteuid() || holder.uid == 0);
+    if (other >= 0) close(other);
+    close(*fd);
+    *fd = -1;
+    if (held) {
+        snprintf(
+            why, why_len,
+            "the node %s runs already on this machine, from another directory (process %ld): two "
+            "under one key work against each other",
+            id, (long)holder.pid);
+    }
+    return !held;
 }
 
 /* Reads the token, when there is one and it is only the owner's. */

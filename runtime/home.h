@@ -11,6 +11,7 @@
 #ifndef FB_RUNTIME_HOME_H
 #define FB_RUNTIME_HOME_H
 
+#include "io/key_backup.h"
 #include "io/provider_sodium.h"
 #include "protocol/identity/identity.h"
 
@@ -47,6 +48,17 @@ fb_status fb_home_init(const fb_home *home, bool (*show)(void *user, const char 
 /* Loads the keys. FB_ERR_NOT_FOUND when there is no node yet. */
 fb_status fb_home_load(const fb_home *home, fb_home_keys *out, char *why, size_t why_len);
 void fb_home_unload(fb_home_keys *keys);
+
+/* All of a node's keys, for a backup; the caller wipes them. */
+fb_status fb_home_secrets(const fb_home *home, fb_backup *out, char *why, size_t why_len);
+
+/* Makes the directory of a node out of its keys. FB_ERR_EXISTS: there is a node in it already. */
+fb_status fb_home_restore(const fb_home *home, const fb_backup *keys, char *why, size_t why_len);
+
+/* Two processes under one key in two directories of one machine: says so before anything is sent.
+ * The descriptor is kept for as long as the node runs; -1: another one runs (why says which
+ * process), or nobody can tell. */
+bool fb_home_claim(const fb_home_keys *keys, int *fd, char *why, size_t why_len);
 
 /* The public key that recordings are sealed to. FB_ERR_NOT_FOUND: faberio init makes one. */
 fb_status fb_home_record_key(const fb_home *home, fb_b32 *out, char *why, size_t why_len);

@@ -59,7 +59,8 @@ static const fb_command commands[] = {
 
     {"envelope", "VERB ...", "sign, verify, canonical, convert, inspect", "", NULL, 0, -1, NULL,
      fb_cmd_envelope},
-    {"key", "VERB ...", "new, show: key files", "", NULL, 0, -1, NULL, fb_cmd_key},
+    {"key", "VERB ...", "new, show: key files; backup, restore: a node's keys", "", NULL, 0, -1,
+     NULL, fb_cmd_key},
     {"conformance", "adapter", "answer the conformance suite on standard input and output", "",
      NULL, 0, -1, NULL, fb_cmd_conformance},
     {"sim", "VERB ...", "the simulator: run, checks, faults, mutants, bench", "", NULL, 0, -1, NULL,
@@ -143,7 +144,7 @@ static const fb_command commands[] = {
 static const char *const not_built[] = {
     "space revoke",   "space role", "space rename", "space delete", "file",        "file put",
     "file get",       "file list",  "file delete",  "policy",       "policy show", "policy set",
-    "policy explain", "export",     "import",       "verify",       "key backup",  "key rotate",
+    "policy explain", "export",     "import",       "verify",       "key rotate",
 };
 
 static void usage(FILE *out)

@@ -348,7 +348,7 @@ def test_what_is_there_or_not_is_named(net):
     ["file", "put", "s", "a", "b"], ["file", "list"],
     ["policy", "show"], ["policy", "set"],
     ["policy", "explain"], ["export", "s", "f"], ["import", "f"], ["verify", "s", "--peers"],
-    ["key", "backup", "f"], ["key", "rotate"],
+    ["key", "rotate"],
     ["help", "export"],
 ])
 def test_what_is_not_built_is_said(net, args):

@@ -19,8 +19,11 @@
 
 #define WORDS_MAX 300
 
+#define KEYS_MAX 64
+
 typedef struct opener {
-    char key_path[FB_HOME_PATH_MAX];
+    char key_paths[KEYS_MAX][FB_HOME_PATH_MAX]; /* one of them opens a file */
+    int keys;
     uint8_t salt[32]; /* of the hashes of one redaction; forgotten with this process */
 } opener;
 
@@ -29,18 +32,21 @@ static bool open_sealed(void *user, const char *path, fb_sim_recorded *out, char
 {
     const opener *o = user;
     fb_sealed_content content;
-    fb_b32 secret;
-    fb_key_file_error error = {""};
-    fb_status status = fb_key_file_read(o->key_path, FB_KEY_X25519, &secret, &error);
-    bool has_key = status == FB_OK;
-    status = fb_sealed_read(path, has_key ? &secret : NULL, &content, why, why_len);
-    sodium_memzero(&secret, sizeof secret);
-    if (status == FB_ERR_KEY && !has_key) {
-        snprintf(why, why_len, "%s: it is sealed, and its key (--key FILE) cannot be read: %s: %s",
-                 path, o->key_path, error.text);
-    } else if (status == FB_ERR_KEY) {
-        size_t len = strlen(why);
-        snprintf(why + len, why_len - len, " than %s (--key FILE)", o->key_path);
+    fb_status status = FB_ERR_KEY;
+    for (int i = 0; i < o->keys && status == FB_ERR_KEY; i++) {
+        fb_b32 secret;
+        fb_key_file_error error = {""};
+        bool has_key = fb_key_file_read(o->key_paths[i], FB_KEY_X25519, &secret, &error) == FB_OK;
+        status = fb_sealed_read(path, has_key ? &secret : NULL, &content, why, why_len);
+        sodium_memzero(&secret, sizeof secret);
+        if (status == FB_ERR_KEY && !has_key) {
+            snprintf(why, why_len,
+                     "%s: it is sealed, and its key (--key FILE) cannot be read: %s: %s", path,
+                     o->key_paths[i], error.text);
+        } else if (status == FB_ERR_KEY) {
+            size_t len = strlen(why);
+            snprintf(why + len, why_len - len, " than %s (--key FILE)", o->key_paths[i]);
+        }
     }
     if (status != FB_OK) return false;
     *out = (fb_sim_recorded){content.bytes, content.len, content.whole};
@@ -61,25 +67,22 @@ static fb_hash128 salted(void *user, fb_span bytes)
 /* Takes --key and --home out of the words; they are not the simulator's. */
 static bool words_read(opener *o, int argc, char **argv, char **words, int *count)
 {
-    const char *key = NULL, *home = NULL;
+    const char *home = NULL;
     for (int i = 0; i < argc; i++) {
-        const char **value = strcmp(argv[i], "--key") == 0    ? &key
-                             : strcmp(argv[i], "--home") == 0 ? &home
-                                                              : NULL;
-        if (value == NULL) {
+        bool is_key = strcmp(argv[i], "--key") == 0, is_home = strcmp(argv[i], "--home") == 0;
+        if (!is_key && !is_home) {
             if (*count == WORDS_MAX) return false;
             words[(*count)++] = argv[i];
-        } else if (i + 1 == argc) {
+        } else if (i + 1 == argc || o->keys == KEYS_MAX) {
             return false;
+        } else if (is_home) {
+            home = argv[++i];
         } else {
-            *value = argv[++i];
+            snprintf(o->key_paths[o->keys++], FB_HOME_PATH_MAX, "%s", argv[++i]);
         }
     }
     words[*count] = NULL;
-    if (key != NULL) {
-        snprintf(o->key_path, sizeof o->key_path, "%s", key);
-        return true;
-    }
+    if (o->keys > 0) return true;
     static fb_cli cli;
     char why[FB_SETTINGS_WHY];
     fb_home at;
@@ -87,13 +90,33 @@ static bool words_read(opener *o, int argc, char **argv, char **words, int *coun
         home = fb_settings_get(&cli.settings, FB_SET_HOME);
     }
     if (home == NULL || !fb_home_open(home, &at, why, sizeof why)) return false;
-    fb_home_file(&at, "record.key", o->key_path);
+    fb_home_file(&at, "record.key", o->key_paths[o->keys++]);
     return true;
+}
+
+/* Is it a recording, or the name of one? */
+static bool is_recording(const char *path)
+{
+    char name[FB_HOME_PATH_MAX], magic[sizeof FB_SEALED_MAGIC] = "";
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, i == 0 ? "%s" : "%s.000001", path);
+        FILE *file = fopen(name, "rb");
+        if (file == NULL) continue;
+        bool is = fread(magic, 1, sizeof magic - 1, file) == sizeof magic - 1 &&
+                  strcmp(magic, FB_SEALED_MAGIC) == 0;
+        fclose(file);
+        if (is) return true;
+    }
+    return false;
 }
 
 int fb_cmd_sim(int argc, char **argv)
 {
-    if (argc < 2 || strcmp(argv[1], "record") != 0) return fb_sim_main(argc, argv);
+    /* `view` shows both: runs of the simulator and those of real nodes. */
+    bool record = argc > 1 && strcmp(argv[1], "record") == 0;
+    bool view = argc > 2 && strcmp(argv[1], "view") == 0;
+    for (int i = 2; view && i < argc; i++) record = record || is_recording(argv[i]);
+    if (!record) return fb_sim_main(argc, argv);
     static opener o;
     static char *words[WORDS_MAX + 1];
     int count = 0;

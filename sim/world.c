@@ -37,6 +37,16 @@ static uint32_t id_place(const fb_sim_world *world, fb_id id)
     return (uint32_t)fb_word_load(id.b) & world->by_id_mask;
 }
 
+static void ids_place(fb_sim_world *world)
+{
+    memset(world->by_id, 0, (world->by_id_mask + 1) * sizeof *world->by_id);
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        uint32_t at = id_place(world, world->nodes[i].id);
+        while (world->by_id[at] != 0) at = (at + 1) & world->by_id_mask;
+        world->by_id[at] = (uint16_t)(i + 1);
+    }
+}
+
 static void layout(fb_sim_world *world, fb_arena *arena)
 {
     const fb_sim_config *config = &world->config;
@@ -75,11 +85,7 @@ static void layout(fb_sim_world *world, fb_arena *arena)
     while (places < 2 * config->nodes) places *= 2;
     world->by_id = fb_arena_take(arena, places, sizeof *world->by_id);
     world->by_id_mask = places - 1;
-    for (uint32_t i = 0; arena->base != NULL && i < config->nodes; i++) {
-        uint32_t at = id_place(world, world->nodes[i].id);
-        while (world->by_id[at] != 0) at = (at + 1) & world->by_id_mask;
-        world->by_id[at] = (uint16_t)(i + 1);
-    }
+    if (arena->base != NULL) ids_place(world);
     fb_sim_network_init(world, arena);
     world->effects.memory = fb_arena_take(arena, world->effects.capacity, 1);
     fb_sim_weather_init(world, arena);
@@ -170,6 +176,12 @@ const char *fb_sim_name(uint32_t node)
         snprintf(name, sizeof names[0], "n%u", (unsigned)node);
     }
     return name;
+}
+
+void fb_sim_world_call(fb_sim_world *world, uint32_t node, fb_id id)
+{
+    world->nodes[node].id = world->nodes[node].home = id;
+    ids_place(world);
 }
 
 uint32_t fb_sim_node_of(const fb_sim_world *world, fb_id id)

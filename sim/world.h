@@ -212,6 +212,9 @@ void fb_sim_paths_renew(fb_sim_world *world);
 /* "A".."Z", then "n26" and so on; a small ring of texts, valid for the next few calls. */
 const char *fb_sim_name(uint32_t node);
 
+/* A node of a world that does not run is known by this id from now on. */
+void fb_sim_world_call(fb_sim_world *world, uint32_t node, fb_id id);
+
 /* A node by its id; UINT32_MAX for a stranger. */
 uint32_t fb_sim_node_of(const fb_sim_world *world, fb_id id);
 

@@ -14,19 +14,29 @@
 #include "sim/flags.h"
 #include "sim/main_sim.h"
 #include "sim/record/files.h"
+#include "sim/record/merge.h"
 #include "sim/record/redact.h"
 #include "sim/record/replay.h"
 #include "sim/run.h"
 #include "sim/trace.h"
+#include "sim/view/view.h"
+
+/* What pictures can go back to, and what a page has of a longer run. */
+#define STEPS_SHOWN (UINT64_C(1) << 20)
+#define PAGE_STEPS  2500u
 
 static const char usage[] =
-    "usage: faberio sim record FILE... [--redact OUT]\n"
+    "usage: faberio sim record FILE... [--redact OUT] [--text | --html OUT | --perfetto OUT]\n"
     "  replays what `faberio run --record PATH` wrote: FILE, or all files of PATH. Each step has "
     "to\n"
     "  come to the same effects and the same state; the first that does not is shown.\n"
-    "  --key FILE     the key that opens them (record.key of the node's directory)\n"
+    "  --key FILE     a key that opens some of them (record.key of the node's directory)\n"
     "  --home DIR     ... of this directory\n"
     "  --times N      replays each so often; the hash has to be the same\n"
+    "  --text, --html OUT, --perfetto OUT\n"
+    "                 pictures of all of them together, those of several nodes as one run\n"
+    "  --from STEP, --to STEP, --last N, --node A, --kind NAME, --steps\n"
+    "                 which part, as of `view`\n"
     "  --redact OUT   writes the recording (of one file) without what was said: hashes in the "
     "place\n"
     "                 of bytes, with the facts and states of each step, under no key\n"
@@ -37,6 +47,10 @@ typedef struct record_options {
     fb_sim_record_files files;
     const char *redact;
     uint64_t times;
+    const char *form; /* "--text", "--html", "--perfetto"; NULL: no picture */
+    const char *out;
+    uint64_t from, to, last;
+    fb_sim_span span;
 } record_options;
 
 static int refuse(const char *what, const char *which)
@@ -44,6 +58,36 @@ static int refuse(const char *what, const char *which)
     fb_sim_refuse(what, which);
     fputs(usage, stderr);
     return FB_SIM_EXIT_USAGE;
+}
+
+/* Words about pictures. 1: taken, 0: not one of them, -1: wrong. */
+static int picture_read(record_options *o, const char *word, const char *value)
+{
+    uint64_t *number = strcmp(word, "--from") == 0   ? &o->from
+                       : strcmp(word, "--to") == 0   ? &o->to
+                       : strcmp(word, "--last") == 0 ? &o->last
+                                                     : NULL;
+    if (strcmp(word, "--text") == 0) {
+        o->form = word;
+        o->out = "-";
+        return 1;
+    }
+    if (strcmp(word, "--steps") == 0) {
+        o->span.steps = true;
+        return 1;
+    }
+    if (number != NULL) return value != NULL && fb_sim_parse_number(value, number) ? 2 : -1;
+    if (strcmp(word, "--node") == 0) {
+        return value != NULL && fb_sim_parse_node(value, &o->span.nodes) ? 2 : -1;
+    }
+    if (strcmp(word, "--kind") == 0) {
+        o->span.kind = value;
+        return value != NULL ? 2 : -1;
+    }
+    if (strcmp(word, "--html") != 0 && strcmp(word, "--perfetto") != 0) return 0;
+    o->form = word;
+    o->out = value;
+    return value != NULL ? 2 : -1;
 }
 
 /* An exit code, or -1. */
@@ -65,12 +109,16 @@ static int options_read(record_options *o, int argc, char **argv)
             }
             i++;
         } else if (argv[i][0] == '-') {
-            return refuse("no flag of this name", argv[i]);
+            int taken = picture_read(o, argv[i], value);
+            if (taken == 0) return refuse("no flag of this name", argv[i]);
+            if (taken < 0) return refuse("a flag without its value, or one that is none", argv[i]);
+            i += taken - 1;
         } else if (!fb_sim_record_files_add(&o->files, argv[i], why, sizeof why)) {
             return refuse(why, NULL);
         }
     }
     if (o->files.count == 0) return refuse("which FILE?", NULL);
+    if (o->redact != NULL && o->form != NULL) return refuse("--redact or a picture", NULL);
     if (o->redact != NULL && (o->files.count != 1 || o->io->hash == NULL)) {
         return refuse(o->io->hash == NULL ? "only `faberio sim record` redacts"
                                           : "--redact takes one file",
@@ -151,6 +199,65 @@ static bool one_file(record_options *o, const char *path, outcome *out)
     return sound;
 }
 
+/* Pictures. */
+
+static bool show(record_options *o, const fb_sim_world *world)
+{
+    fb_sim_span span = o->span;
+    span.to = o->to != 0 && o->to < world->steps ? o->to : world->steps;
+    span.from = fb_max_u64(fb_sim_record_from(world->record, world->steps), o->from);
+    uint64_t last = o->last;
+    if (last == 0 && o->from == 0 && strcmp(o->form, "--html") == 0) last = PAGE_STEPS;
+    if (last != 0 && last < span.to) span.from = fb_max_u64(span.from, span.to - last + 1);
+    if (span.to + 1 < span.from) span.from = span.to + 1;
+    if (span.nodes == 0) span.nodes = UINT64_MAX;
+    span.memory = calloc((size_t)(span.to - span.from) + 2, sizeof *span.memory);
+    fb_sim_out *out = span.memory != NULL ? fb_sim_out_open(o->out) : NULL;
+    bool whole = out != NULL;
+    if (whole) {
+        if (strcmp(o->form, "--text") == 0) fb_sim_view_text(world, &span, out);
+        if (strcmp(o->form, "--perfetto") == 0) fb_sim_view_perfetto(world, &span, out);
+        if (strcmp(o->form, "--html") == 0) fb_sim_view_html(world, &span, NULL, NULL, out);
+        whole = fb_sim_out_close(out);
+    }
+    free(span.memory);
+    return whole;
+}
+
+static int picture(record_options *o, outcome *out)
+{
+    static fb_sim_recorded contents[FB_SIM_RECORDINGS_MAX];
+    static fb_span spans[FB_SIM_RECORDINGS_MAX];
+    char why[700] = "";
+    uint32_t which = 0;
+    int code = FB_SIM_EXIT_PASS;
+    for (uint32_t i = 0; i < o->files.count && code == FB_SIM_EXIT_PASS; i++) {
+        if (!o->io->read(o->io->user, o->files.paths[i], &contents[i], why, sizeof why)) {
+            fprintf(stderr, "faberio sim record: %s\n", why);
+            code = FB_SIM_EXIT_USAGE;
+        }
+        spans[i] = fb_span_of(contents[i].bytes, contents[i].len);
+    }
+    if (code == FB_SIM_EXIT_PASS) {
+        fb_sim_world *world =
+            fb_sim_merge(spans, o->files.count, STEPS_SHOWN, &out->worst, &which, why, sizeof why);
+        if (world == NULL) {
+            fprintf(stderr, "faberio sim record: %s: %s\n", o->files.paths[which], why);
+            if (out->worst != FB_SIM_REPLAY_DIFFERS) code = FB_SIM_EXIT_USAGE;
+        } else {
+            out->steps = world->steps;
+            out->hash = fb_sim_trace_hash(&world->trace);
+            if (!show(o, world)) {
+                fprintf(stderr, "faberio sim record: cannot write %s\n", o->out);
+                code = FB_SIM_EXIT_USAGE;
+            }
+            fb_sim_merge_close(world);
+        }
+    }
+    for (uint32_t i = 0; i < o->files.count; i++) free(contents[i].bytes);
+    return code;
+}
+
 int fb_sim_record_main(int argc, char **argv, const fb_sim_record_io *io)
 {
     static record_options o;
@@ -162,10 +269,12 @@ int fb_sim_record_main(int argc, char **argv, const fb_sim_record_io *io)
     uint64_t before = fb_sim_processor_ns();
     if (code < 0) {
         code = FB_SIM_EXIT_PASS;
-        for (uint32_t i = 0; i < o.files.count && code == FB_SIM_EXIT_PASS; i++) {
+        if (o.form != NULL) code = picture(&o, &out);
+        for (uint32_t i = 0; o.form == NULL && i < o.files.count && code == FB_SIM_EXIT_PASS; i++) {
             if (!one_file(&o, o.files.paths[i], &out)) code = FB_SIM_EXIT_USAGE;
         }
-        if (code == FB_SIM_EXIT_PASS) {
+        if (code == FB_SIM_EXIT_PASS &&
+            (o.out == NULL || strcmp(o.out, "-") != 0 || strcmp(o.form, "--text") == 0)) {
             uint64_t ns = fb_sim_processor_ns() - before;
             char hash[33];
             fb_sim_result result = out.worst == FB_SIM_REPLAY_DIFFERS    ? FB_SIM_NONDETERMINISM

@@ -85,6 +85,37 @@ def test_holds_no_key_and_nothing_that_was_said(recorded):
             assert not any(secret in content for secret in secrets)
 
 
+def test_recordings_of_several_nodes_are_one_run(recorded, tmp_path):
+    """One order, in which nothing is heard before it was said; in words, as a page, for Perfetto."""
+    files_of_all = [node.record for node in recorded]
+    keys = [word for node in recorded for word in ("--key", node.home / "record.key")]
+    code, last, lines, err = replay(*files_of_all, *keys, "--text")
+    assert (code, last["result"], err) == (0, "pass", "")
+    assert last["events"] == sum(replay(node.record, "--home", node.home)[1]["events"]
+                                 for node in recorded)
+    said = set()
+    heard = 0
+    for line in lines:
+        words = line.split()
+        tail = words[-1] if words and words[-1].startswith("..") else None
+        if tail is not None and "signals to" in line:
+            said.add(tail)
+        if tail is not None and "hears from" in line:
+            heard += 1
+            assert tail in said, line
+    assert heard >= 6
+    assert sum("the process ends" in line for line in lines) >= 4
+    assert any("applies r" in line and "o--" in line for line in lines)
+    # The same order each time, and as `view`.
+    assert replay(*files_of_all, *keys, "--text")[1]["hash"] == last["hash"]
+    page, trace = tmp_path / "page.html", tmp_path / "trace.json"
+    done = subprocess.run([BIN, "sim", "view", *map(str, files_of_all), *map(str, keys), "--html",
+                           str(page)], capture_output=True, text=True, timeout=HANGS_S, check=False)
+    assert done.returncode == 0 and "</html>" in page.read_text()
+    assert replay(*files_of_all, *keys, "--perfetto", trace)[0] == 0
+    assert json.loads(trace.read_text())
+
+
 def test_another_key_opens_nothing(recorded):
     a, b, _ = recorded
     code, last, _, err = replay(a.record, "--home", b.home)

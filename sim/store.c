@@ -7,8 +7,10 @@
 
 #define NOT_FOUND UINT32_MAX
 
-/* In wider tables a value is looked for in the column that was put last, not in all. */
+/* In wider tables a value is looked for in the column that was put last, not in all; and so are
+ * values that are not worth the looking. */
 #define NARROW 16u
+#define LONG   512u
 
 /* One key and what each store has under it; a blob, followed by the key's bytes. */
 typedef struct row {
@@ -287,20 +289,22 @@ static bool has_bytes(const fb_sim_keys *keys, fb_sim_blob blob, fb_span bytes)
     return fb_span_equal(fb_sim_blob_bytes(keys->blobs, blob), bytes);
 }
 
-/* A blob of these bytes, shared with another store that has them under this key. */
+/* A blob of these bytes, shared with another store that has them under this key. The column that
+ * was put last has them as a rule when any has: values of a key replace each other, and each store
+ * gets them in turn. In narrow tables the others are asked when the value is long. */
 static fb_sim_blob value_of(const fb_sim_keys *keys, const row *r, fb_span value)
 {
-    fb_sim_blob seen = 0;
-    bool narrow = keys->columns <= NARROW;
-    uint32_t first = narrow ? 0 : r->last, end = narrow ? keys->columns : r->last + 1u;
-    for (uint32_t i = first; i < end; i++) {
+    fb_sim_blob last = r->values[r->last];
+    if (last != 0 && has_bytes(keys, last, value)) {
+        fb_sim_blob_hold(keys->blobs, last);
+        return last;
+    }
+    uint32_t columns = keys->columns <= NARROW && value.len >= LONG ? keys->columns : 0;
+    for (uint32_t i = 0; i < columns; i++) {
         fb_sim_blob other = r->values[i];
-        if (other == 0 || other == seen) continue;
-        if (has_bytes(keys, other, value)) {
-            fb_sim_blob_hold(keys->blobs, other);
-            return other;
-        }
-        seen = other;
+        if (other == 0 || other == last || !has_bytes(keys, other, value)) continue;
+        fb_sim_blob_hold(keys->blobs, other);
+        return other;
     }
     fb_sim_blob blob = fb_sim_blob_make(keys->blobs, value.len);
     if (value.len != 0) memcpy(fb_sim_blob_writable(keys->blobs, blob), value.p, value.len);

@@ -5,9 +5,13 @@
  * older than its memory the check knows how far their author's life went. */
 typedef struct state {
     fb_sim_memo lives; /* (area, node, incarnation) -> last sequence */
-    fb_sim_memo written;
-    fb_sim_memo applied; /* (node, dot) -> incarnation */
+    fb_sim_memo
+        written; /* dot -> hash, and who of the first nodes applied it in which incarnation */
+    fb_sim_memo applied; /* (node, dot) -> incarnation, of the others and of what is forgotten */
 } state;
+
+/* A place of `written` is one line of the cache: five nodes look at the same one. */
+#define BESIDE (FB_SIM_MEMO_VALUES_MAX - 1)
 
 static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
@@ -15,7 +19,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     state local;
     state *s = own != NULL ? own : &local;
     fb_sim_memo_init(&s->lives, arena, 1u << 12, 1);
-    fb_sim_memo_init(&s->written, arena, 1u << 15, 1);
+    fb_sim_memo_init(&s->written, arena, 1u << 15, 1 + BESIDE);
     fb_sim_memo_init(&s->applied, arena, 1u << 15, 1);
 }
 
@@ -29,6 +33,14 @@ static bool is_forgotten(state *s, fb_span bytes, uint64_t seq)
     if (s->written.turns < 2) return false;
     const uint64_t *last = fb_sim_memo_find(&s->lives, life_of(bytes));
     return last == NULL ? s->lives.turns >= 2 : seq <= *last;
+}
+
+/* The incarnation in which the node applied the change; 0: none. */
+static uint64_t *applied_of(state *s, uint64_t *known, uint32_t node, fb_span bytes)
+{
+    if (known != NULL && node < BESIDE) return known + 1 + node;
+    uint64_t key = node + 1 + fb_xxh64(bytes.p, 16, 0);
+    return fb_sim_memo_at(&s->applied, fb_sim_key(fb_span_of(bytes.p + 32, 32), key));
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
@@ -45,7 +57,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     }
     fb_sim_change c = fb_sim_change_of(fx);
     uint32_t author = fb_sim_node_of(world, c.node);
-    const uint64_t *known = fb_sim_memo_find(&s->written, dot);
+    uint64_t *known = fb_sim_memo_find(&s->written, dot);
     if (ORACLE(UNWRITTEN_ALLOWED, false, true)) return;
     if (known == NULL ? !is_forgotten(s, bytes, c.seq) : *known != what) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_applied_was_written.id,
@@ -55,16 +67,15 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
                         known == NULL ? "was never written" : "was written otherwise");
         return;
     }
-    uint64_t here = fb_sim_key(fb_span_of(bytes.p + 32, 32), node + 1 + fb_xxh64(bytes.p, 16, 0));
-    uint64_t *before = fb_sim_memo_find(&s->applied, here);
-    if (before != NULL && *before == world->nodes[node].incarnation) {
+    uint64_t *before = applied_of(s, known, node, bytes);
+    if (*before == world->nodes[node].incarnation) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_applied_was_written.id,
                         "%s applied change %llu of %s twice", fb_sim_name(node),
                         (unsigned long long)c.seq,
                         author == UINT32_MAX ? "a stranger" : fb_sim_name(author));
         return;
     }
-    fb_sim_memo_put(&s->applied, here, world->nodes[node].incarnation);
+    *before = world->nodes[node].incarnation;
 }
 
 const fb_sim_check fb_sim_check_applied_was_written = {

@@ -51,6 +51,8 @@ static inline uint64_t fb_read_be(fb_reader *r, size_t width)
     if (s.p == NULL) return 0;
     uint64_t v = 0;
     if (width == 8) return fb_load_be64(s.p);
+    if (width == 4) return fb_load_be32(s.p);
+    if (width == 2) return fb_load_be16(s.p);
     for (size_t i = 0; i < width; i++) v = v << 8 | s.p[i];
     return v;
 }
@@ -155,6 +157,19 @@ static inline void fb_write_span(fb_writer *w, fb_span s)
 
 static inline void fb_store_be(uint8_t *out, uint64_t v, size_t width)
 {
+    /* As one store where the width is known when it is compiled, as it nearly always is. */
+    if (width == 8) {
+        fb_store_be64(out, v);
+        return;
+    }
+    if (width == 4) {
+        fb_store_be32(out, (uint32_t)v);
+        return;
+    }
+    if (width == 2) {
+        fb_store_be16(out, (uint16_t)v);
+        return;
+    }
     for (size_t i = width; i-- > 0; v >>= 8) out[i] = (uint8_t)v;
 }
 

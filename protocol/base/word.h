@@ -35,12 +35,43 @@ static inline uint64_t fb_load_be64(const uint8_t *p)
     return __builtin_bswap64(fb_word_load(p));
 }
 
+/* Big-endian numbers of two and four bytes. */
+static inline uint16_t fb_load_be16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static inline uint32_t fb_load_be32(const uint8_t *p)
+{
+    return __builtin_bswap32((uint32_t)fb_word_load_half(p));
+}
+
 static inline void fb_word_store(uint8_t *p, uint64_t w)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     w = __builtin_bswap64(w);
 #endif
     memcpy(p, &w, sizeof w);
+}
+
+/* The same as big-endian numbers, of eight, four and two bytes. */
+static inline void fb_store_be64(uint8_t *p, uint64_t v)
+{
+    fb_word_store(p, __builtin_bswap64(v));
+}
+
+static inline void fb_store_be32(uint8_t *p, uint32_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    memcpy(p, &v, sizeof v);
+}
+
+static inline void fb_store_be16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
 }
 
 /* The number of the lowest bit that is set in a word that is not 0. */

@@ -391,17 +391,7 @@ static void commit_changelog(fb_node *node, const fb_staged_change *change)
 void fb_stage_commit(fb_node *node)
 {
     const fb_stage *stage = &node->database->stage;
-    fb_reader r = fb_reader_of(fb_span_of(stage->set.bytes, stage->set.used));
-    for (uint32_t i = 0; i < stage->set.count; i++) {
-        fb_write_entry entry = fb_write_entry_next(&r);
-        FB_ASSERT(!r.failed);
-        if (stage->set.slots[i].offset == FB_SET_DEAD) continue;
-        if (entry.kind == FB_WRITE_PUT) {
-            fb_put(node, entry.key, entry.value);
-        } else {
-            fb_delete(node, entry.key);
-        }
-    }
+    fb_put_set(node, &stage->set);
     for (uint32_t i = 0; i < stage->area_count; i++) commit_area(node, &stage->areas[i]);
     for (uint32_t i = 0; i < stage->change_count; i++) commit_changelog(node, &stage->changes[i]);
 }

@@ -589,6 +589,15 @@ void fb_put(fb_node *node, fb_span key, fb_span value)
     put(node, FB_WRITE_PUT, key, value);
 }
 
+void fb_put_set(fb_node *node, const fb_set *from)
+{
+    fb_set *set = fb_store_building(node->store);
+    for (uint32_t slot = 0; slot < from->count; slot++) {
+        size_t bytes = fb_set_take(set, from, slot);
+        if (bytes != 0) charge(node->store, bytes, 1);
+    }
+}
+
 void fb_store_put_own(fb_node *node, fb_span key, fb_span value)
 {
     fb_set *set = fb_store_building(node->store);

@@ -15,7 +15,7 @@
 
 #include "protocol/core/internal.h"
 #include "protocol/store/readset.h"
-#include "protocol/store/writeset.h"
+#include "protocol/store/set.h"
 
 typedef struct fb_op fb_op;
 
@@ -83,6 +83,8 @@ fb_span fb_op_range_next(const fb_node *node, const fb_op *op, uint32_t item);
  * Asserts that there is room: see fb_op_begin and fb_write_fits. */
 void fb_put(fb_node *node, fb_span key, fb_span value);
 void fb_delete(fb_node *node, fb_span key);
+/* All that stands in another set, in its order. */
+void fb_put_set(fb_node *node, const fb_set *from);
 /* For writers that are no operation (a received message): room for so much more? */
 bool fb_write_fits(const fb_node *node, size_t bytes, size_t entries);
 /* Keeps room in the set being built for what the plane's seal hook will put into it because of the

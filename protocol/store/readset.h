@@ -35,15 +35,19 @@ typedef struct fb_read_item {
     fb_span high;
 } fb_read_item;
 
+#define FB_READ_ITEM_HEAD 14u /* what stands before `low` */
+
 /* The next item; the reader fails on bytes that are no read set. */
 static inline fb_read_item fb_read_item_next(fb_reader *r)
 {
-    fb_read_item item;
-    item.kind = fb_read_u8(r);
-    item.flags = fb_read_u8(r);
-    item.value_bytes = fb_read_u32(r);
-    item.items = fb_read_u32(r);
-    item.bytes = fb_read_u32(r);
+    fb_read_item item = {.kind = 0};
+    fb_span head = fb_read_bytes(r, FB_READ_ITEM_HEAD);
+    if (head.p == NULL) return item;
+    item.kind = head.p[0];
+    item.flags = head.p[1];
+    item.value_bytes = fb_load_be32(head.p + 2);
+    item.items = fb_load_be32(head.p + 6);
+    item.bytes = fb_load_be32(head.p + 10);
     item.low = fb_read_span16(r);
     item.high = fb_read_span16(r);
     return item;
@@ -51,11 +55,13 @@ static inline fb_read_item fb_read_item_next(fb_reader *r)
 
 static inline void fb_read_item_write(fb_writer *w, const fb_read_item *item)
 {
-    fb_write_u8(w, item->kind);
-    fb_write_u8(w, item->flags);
-    fb_write_u32(w, item->value_bytes);
-    fb_write_u32(w, item->items);
-    fb_write_u32(w, item->bytes);
+    uint8_t *head = fb_write_room(w, FB_READ_ITEM_HEAD);
+    if (head == NULL) return;
+    head[0] = item->kind;
+    head[1] = item->flags;
+    fb_store_be32(head + 2, item->value_bytes);
+    fb_store_be32(head + 6, item->items);
+    fb_store_be32(head + 10, item->bytes);
     fb_write_span16(w, item->low);
     fb_write_span16(w, item->high);
 }
@@ -69,18 +75,25 @@ typedef struct fb_read_entry {
 
 static inline fb_read_entry fb_read_entry_next(fb_reader *r)
 {
-    fb_read_entry entry;
-    entry.key = fb_read_span16(r);
-    entry.value_len = fb_read_u32(r);
-    entry.value = fb_read_span32(r);
+    fb_read_entry entry = {.key = fb_read_span16(r)};
+    fb_span lengths = fb_read_bytes(r, 8);
+    if (lengths.p == NULL) return entry;
+    entry.value_len = fb_load_be32(lengths.p);
+    entry.value = fb_read_bytes(r, fb_load_be32(lengths.p + 4));
     return entry;
 }
 
 static inline void fb_read_entry_write(fb_writer *w, const fb_read_entry *entry)
 {
-    fb_write_span16(w, entry->key);
-    fb_write_u32(w, entry->value_len);
-    fb_write_span32(w, entry->value);
+    size_t key_len = entry->key.len, value_len = entry->value.len;
+    if (key_len > UINT16_MAX) w->failed = true;
+    uint8_t *room = fb_write_room(w, 2 + key_len + 8 + value_len);
+    if (room == NULL) return;
+    fb_store_be16(room, (uint16_t)key_len);
+    if (key_len != 0) memcpy(room + 2, entry->key.p, key_len);
+    fb_store_be32(room + 2 + key_len, entry->value_len);
+    fb_store_be32(room + 6 + key_len, (uint32_t)value_len);
+    if (value_len != 0) memcpy(room + 10 + key_len, entry->value.p, value_len);
 }
 
 #endif

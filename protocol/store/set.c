@@ -48,18 +48,11 @@ uint32_t fb_set_hash(fb_span key)
     return (uint32_t)fb_xxh64(key.p, key.len, 0);
 }
 
-static uint32_t load_be(const uint8_t *p, size_t width)
-{
-    uint32_t v = 0;
-    for (size_t i = 0; i < width; i++) v = v << 8 | p[i];
-    return v;
-}
-
 static fb_write_entry entry_of(const fb_set *set, uint32_t slot)
 {
     const uint8_t *p = set->bytes + set->slots[slot].offset;
-    uint32_t key_len = load_be(p + 2, 2);
-    uint32_t value_len = load_be(p + 4, 4);
+    uint32_t key_len = fb_load_be16(p + 2);
+    uint32_t value_len = fb_load_be32(p + 4);
     const uint8_t *key = p + FB_WRITE_ENTRY_HEAD;
     return (fb_write_entry){p[0], {key, key_len}, {key + key_len, value_len}};
 }
@@ -83,12 +76,10 @@ bool fb_set_fits(const fb_set *set, size_t bytes, size_t entries)
     return bytes <= set->cap - set->used && entries <= set->slot_cap - set->count;
 }
 
-void fb_set_put(fb_set *set, fb_write_kind kind, fb_span key, fb_span value)
+/* Room for an entry of a key that has this hash; one that the key had is dead from now on. */
+static uint8_t *append(fb_set *set, uint32_t hash, fb_span key, size_t size)
 {
-    size_t size = fb_write_entry_bytes(key.len, value.len);
-    FB_ASSERT(key.len > 0 && key.len <= FB_KEY_BYTES_MAX && value.len <= FB_VALUE_BYTES_MAX);
     FB_ASSERT(fb_set_fits(set, size, 1));
-    uint32_t hash = fb_set_hash(key);
     uint32_t earlier = find_slot(set, hash, key);
     if (earlier != FB_NONE) {
         fb_write_entry dead = entry_of(set, earlier);
@@ -97,20 +88,37 @@ void fb_set_put(fb_set *set, fb_write_kind kind, fb_span key, fb_span value)
         set->live--;
     }
     uint8_t *p = set->bytes + set->used;
-    p[0] = (uint8_t)kind;
-    p[1] = 0;
-    fb_store_be(p + 2, key.len, 2);
-    fb_store_be(p + 4, value.len, 4);
-    memcpy(p + FB_WRITE_ENTRY_HEAD, key.p, key.len);
-    size_t end = FB_WRITE_ENTRY_HEAD + key.len;
-    if (value.len != 0) memcpy(p + end, value.p, value.len);
-    end += value.len;
-    memset(p + end, 0, size - end);
     uint32_t *head = &set->buckets[hash & set->bucket_mask];
     set->slots[set->count] = (fb_set_slot){set->used, hash, *head};
     *head = ++set->count;
     set->used += (uint32_t)size;
     set->live++;
+    return p;
+}
+
+void fb_set_put(fb_set *set, fb_write_kind kind, fb_span key, fb_span value)
+{
+    size_t size = fb_write_entry_bytes(key.len, value.len);
+    FB_ASSERT(key.len > 0 && key.len <= FB_KEY_BYTES_MAX && value.len <= FB_VALUE_BYTES_MAX);
+    uint8_t *p = append(set, fb_set_hash(key), key, size);
+    /* The end, so that nothing but zeros is behind the value. */
+    fb_store_be64(p + size - 8, 0);
+    p[0] = (uint8_t)kind;
+    p[1] = 0;
+    fb_store_be16(p + 2, (uint16_t)key.len);
+    fb_store_be32(p + 4, (uint32_t)value.len);
+    memcpy(p + FB_WRITE_ENTRY_HEAD, key.p, key.len);
+    if (value.len != 0) memcpy(p + FB_WRITE_ENTRY_HEAD + key.len, value.p, value.len);
+}
+
+size_t fb_set_take(fb_set *set, const fb_set *from, uint32_t slot)
+{
+    if (from->slots[slot].offset == FB_SET_DEAD) return 0;
+    fb_write_entry entry = entry_of(from, slot);
+    size_t size = fb_write_entry_bytes(entry.key.len, entry.value.len);
+    uint8_t *p = append(set, from->slots[slot].hash, entry.key, size);
+    memcpy(p, from->bytes + from->slots[slot].offset, size);
+    return size;
 }
 
 bool fb_set_overwrite(fb_set *set, fb_span key, fb_span value)

@@ -41,6 +41,8 @@ uint32_t fb_set_hash(fb_span key);
 
 /* Asserts that fb_set_fits. */
 void fb_set_put(fb_set *set, fb_write_kind kind, fb_span key, fb_span value);
+/* Puts what another set has in a slot, as it is there; the bytes it takes, 0: the slot is dead. */
+size_t fb_set_take(fb_set *set, const fb_set *from, uint32_t slot);
 /* Writes over a value of the same length that the set has for this key; false: it has none. Only
  * for values that nobody borrows. */
 bool fb_set_overwrite(fb_set *set, fb_span key, fb_span value);

@@ -30,16 +30,19 @@ static inline size_t fb_write_entry_bytes(size_t key_len, size_t value_len)
 /* The next entry; the reader fails on bytes that are no write set. */
 static inline fb_write_entry fb_write_entry_next(fb_reader *r)
 {
-    fb_write_entry entry;
-    entry.kind = fb_read_u8(r);
-    fb_read_u8(r);
-    uint16_t key_len = fb_read_u16(r);
-    uint32_t value_len = fb_read_u32(r);
-    entry.key = fb_read_bytes(r, key_len);
-    entry.value = fb_read_bytes(r, value_len);
-    fb_read_bytes(r, fb_write_entry_bytes(key_len, value_len) - FB_WRITE_ENTRY_HEAD - key_len -
-                         value_len);
-    if (entry.kind != FB_WRITE_PUT && entry.kind != FB_WRITE_DELETE) r->failed = true;
+    fb_write_entry entry = {0, {NULL, 0}, {NULL, 0}};
+    fb_span head = fb_read_bytes(r, FB_WRITE_ENTRY_HEAD);
+    if (head.p == NULL) return entry;
+    entry.kind = head.p[0];
+    size_t key_len = fb_load_be16(head.p + 2), value_len = fb_load_be32(head.p + 4);
+    size_t rest = fb_write_entry_bytes(key_len, value_len) - FB_WRITE_ENTRY_HEAD;
+    const uint8_t *key = fb_read_bytes(r, rest).p;
+    if (key == NULL || (entry.kind != FB_WRITE_PUT && entry.kind != FB_WRITE_DELETE)) {
+        r->failed = true;
+        return entry;
+    }
+    entry.key = fb_span_of(key, key_len);
+    entry.value = fb_span_of(key + key_len, value_len);
     return entry;
 }
 

@@ -297,11 +297,12 @@ static fb_status judge(fb_node *node, judged *j)
     return FB_OK;
 }
 
-static void judged_of(const fb_node *node, const fb_batch *batch, const fb_fetch *fetch, judged *j)
+static void judged_of(const fb_node *node, const fb_batch *batch, const fb_change *changes,
+                      const fb_fetch *fetch, judged *j)
 {
     const fb_area *a = fb_area_get(node, fetch->area);
     *j = (judged){.batch = batch,
-                  .changes = node->database->changes,
+                  .changes = changes,
                   .area = fetch->area,
                   .space = a->space,
                   .own_area = a->kind == FB_AREA_SPACE,
@@ -419,7 +420,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     fetch->number = batch.number;
     fb_batch_hash(batch.header, fetch->hash);
     judged j;
-    judged_of(node, &batch, fetch, &j);
+    judged_of(node, &batch, db->changes, fetch, &j);
     if (!fb_id_equal(batch.space, fb_space_id(node, area->space)) ||
         !fb_id_equal(batch.area, area->id)) {
         *status = FB_ERR_BATCH_MALFORMED;
@@ -429,7 +430,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     /* Nothing is folded yet, so a hole is what a relay withheld. */
     if (*status == FB_OK && batch.holes) *status = FB_ERR_UNSUPPORTED;
     if (*status == FB_OK || *status == FB_ERR_BATCH_FORK) {
-        lend_hashes(fetch, node->database->changes, batch.count, true);
+        lend_hashes(fetch, db->changes, batch.count, true);
         fb_status verified = fb_batch_verify(&batch, j.changes, j.signer, node->options.provider);
         if (verified != FB_OK) *status = verified;
     }
@@ -443,6 +444,11 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
         size_t room, entries;
         estimate(node, &j, bytes.len, &room, &entries);
         *status = start(node, index, &j, room, entries);
+        fetch->kept = batch.count == 1;
+        if (fetch->kept) {
+            fetch->batch = batch;
+            fetch->change = db->changes[0];
+        }
         if (*status == FB_OK) return true;
     }
     if (*status != FB_ERR_BUSY && tells_something(*status)) {
@@ -613,17 +619,22 @@ static void apply_run(fb_node *node, fb_op *op)
     fb_fetch *fetch = &node->database->fetches[c->fetch];
     FB_ASSERT(fetch->used && fetch->serial == c->serial);
     fb_span bytes = fb_fetch_batch(node, c->fetch);
-    fb_batch batch;
+    fb_batch read;
     judged j;
-    /* It was read before: the same bytes lie in the fetch. */
-    fb_status status = fb_batch_decode(bytes, &batch, node->database->changes);
-    FB_ASSERT(status == FB_OK);
-    lend_hashes(fetch, node->database->changes, batch.count, false);
-    judged_of(node, &batch, fetch, &j);
+    if (fetch->kept) {
+        judged_of(node, &fetch->batch, &fetch->change, fetch, &j);
+    } else {
+        /* It was read before: the same bytes lie in the fetch. */
+        fb_change *changes = node->database->changes;
+        fb_status again = fb_batch_decode(bytes, &read, changes);
+        FB_ASSERT(again == FB_OK);
+        lend_hashes(fetch, changes, read.count, false);
+        judged_of(node, &read, changes, fetch, &j);
+    }
     j.op = op;
     j.c = c;
     size_t room = 0, entries = 0;
-    status = fb_op_status(op);
+    fb_status status = fb_op_status(op);
     if (status == FB_OK) {
         status = execute(node, op, &j, bytes, &room, &entries, &fetch->waits_for);
         fetch->here = j.here;

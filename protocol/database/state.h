@@ -184,9 +184,13 @@ typedef struct fb_fetch {
     fb_id signer;
     uint64_t incarnation, number;
     uint8_t hash[32];
+    fb_dot waits_for; /* FB_ERR_BATCH_EARLY */
+    uint64_t here;    /* FB_ERR_DUPLICATE: how far its life is here */
+    /* As it was read when it was judged first, if it has one change: most have. */
+    bool kept;
+    fb_batch batch;
+    fb_change change;
     uint8_t value_hashes[FB_FETCH_VALUES * 32]; /* of the first values in it */
-    fb_dot waits_for;                           /* FB_ERR_BATCH_EARLY */
-    uint64_t here;                              /* FB_ERR_DUPLICATE: how far its life is here */
 } fb_fetch;
 
 typedef struct fb_range {

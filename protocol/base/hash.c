@@ -27,14 +27,23 @@ fb_hash128 fb_xxh128(const void *bytes, size_t len, uint64_t seed)
  * costs as much as two blocks. */
 void blake3_compress_in_place(uint32_t cv[8], const uint8_t block[BLAKE3_BLOCK_LEN],
                               uint8_t block_len, uint64_t counter, uint8_t flags);
+/* The same of several inputs of whole blocks side by side, each from `key`; 32 bytes of each. */
+void blake3_hash_many(const uint8_t *const *inputs, size_t num_inputs, size_t blocks,
+                      const uint32_t key[8], uint64_t counter, bool increment_counter,
+                      uint8_t flags, uint8_t flags_start, uint8_t flags_end, uint8_t *out);
 
 enum { CHUNK_START = 1, CHUNK_END = 2, ROOT = 8 }; /* BLAKE3 2.1, Table 3 */
+
+#define INITIAL                                                                                    \
+    {                                                                                              \
+        0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,        \
+            0x5be0cd19                                                                             \
+    }
 
 /* At most one chunk in, at most 32 bytes out. */
 static void one_chunk(const fb_span *parts, size_t count, uint8_t *out, size_t out_len)
 {
-    uint32_t cv[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    uint32_t cv[8] = INITIAL;
     uint8_t block[BLAKE3_BLOCK_LEN];
     uint8_t filled = 0, flags = CHUNK_START;
     for (size_t i = 0; i < count; i++) {
@@ -89,4 +98,18 @@ void fb_blake3(const fb_span *parts, size_t count, uint8_t *out, size_t out_len)
         if (parts[i].len != 0) blake3_hasher_update(&hasher, parts[i].p, parts[i].len);
     }
     blake3_hasher_finalize(&hasher, out, out_len);
+}
+
+void fb_blake3_quarters(const uint8_t *bytes, uint8_t out[4 * 32])
+{
+#ifdef FB_BLAKE3_FROM_SOURCE
+    static const uint32_t initial[8] = INITIAL;
+    const uint8_t *const inputs[4] = {bytes, bytes + 64, bytes + 128, bytes + 192};
+    blake3_hash_many(inputs, 4, 1, initial, 0, false, 0, CHUNK_START, CHUNK_END | ROOT, out);
+#else
+    for (size_t i = 0; i < 4; i++) {
+        const fb_span part = fb_span_of(bytes + 64 * i, 64);
+        fb_blake3(&part, 1, out + 32 * i, 32);
+    }
+#endif
 }

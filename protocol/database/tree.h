@@ -8,11 +8,11 @@
  * of its 16 children. So the shape and every fingerprint follow from the set of items alone. Items
  * are never taken out (a deleted record is an item until the stable cut), so buckets only split.
  *
- * Fingerprints: of a bucket BLAKE3-128("faberio-bucket-v1" 0x00 ‖ its items), of an inner node
- * BLAKE3-128(16 times 16 bytes), zeros where nothing is: 256 bytes, four blocks, which is the
- * length of no bucket.
+ * Fingerprints: of a bucket BLAKE3-128("faberio-bucket-v1" 0x00 ‖ its items). Of an inner node its
+ * 16 times 16 bytes, zeros where nothing is, are hashed in quarters: BLAKE3-128 of four times
+ * BLAKE3-128(4 times 16 bytes). What is hashed for it is always 64 bytes, the length of no bucket.
  *
- * Stored node: u8 version 1, u8 kind (1 bucket, 2 inner), then the items (16 + 16 bytes each), or
+ * Stored node: u8 version 2, u8 kind (1 bucket, 2 inner), then the items (16 + 16 bytes each), or
  * the children. The root node carries before these: u64 items in the area, u8 levels below the
  * root. */
 #ifndef FB_DATABASE_TREE_H
@@ -21,7 +21,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/error.h"
 
-#define FB_TREE_VERSION        1u
+#define FB_TREE_VERSION        2u
 #define FB_TREE_FAN            16u
 #define FB_TREE_BUCKET_MAX     8u
 #define FB_TREE_DEPTH_MAX      32u

@@ -166,13 +166,13 @@ static void damaged_nodes_are_told(void **state)
     (void)state;
     fb_tree_node node;
     fb_tree_root root;
-    const uint8_t newer[] = {2, 1};
+    const uint8_t newer[] = {FB_TREE_VERSION + 1, 1};
     assert_int_equal(fb_tree_decode(fb_span_of(newer, 2), &node, NULL), FB_ERR_VERSION_NEWER);
-    const uint8_t kind[] = {1, 3};
+    const uint8_t kind[] = {FB_TREE_VERSION, 3};
     assert_int_equal(fb_tree_decode(fb_span_of(kind, 2), &node, NULL), FB_ERR_STORE_DAMAGED);
-    const uint8_t odd[] = {1, 1, 0};
+    const uint8_t odd[] = {FB_TREE_VERSION, 1, 0};
     assert_int_equal(fb_tree_decode(fb_span_of(odd, 3), &node, NULL), FB_ERR_STORE_DAMAGED);
-    const uint8_t deep[] = {1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 33};
+    const uint8_t deep[] = {FB_TREE_VERSION, 1, 0, 0, 0, 0, 0, 0, 0, 0, 33};
     assert_int_equal(fb_tree_decode(fb_span_of(deep, 11), &node, &root), FB_ERR_STORE_DAMAGED);
     assert_int_equal(fb_tree_decode(fb_span_of(deep, 10), &node, &root), FB_ERR_STORE_DAMAGED);
 }

@@ -53,11 +53,24 @@ static void a_known_hash(void **state)
     assert_memory_equal(got, empty, sizeof empty);
 }
 
+static void four_side_by_side(void **state)
+{
+    (void)state;
+    uint8_t got[4 * 32], expected[32];
+    fb_blake3_quarters(bytes + 3, got);
+    for (size_t i = 0; i < 4; i++) {
+        const fb_span part = fb_span_of(bytes + 3 + 64 * i, 64);
+        fb_blake3(&part, 1, expected, sizeof expected);
+        assert_memory_equal(got + 32 * i, expected, sizeof expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_length_in_parts),
         cmocka_unit_test(a_known_hash),
+        cmocka_unit_test(four_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

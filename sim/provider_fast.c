@@ -33,7 +33,7 @@ static fb_span gather(const fb_sim_provider *provider, const fb_span *parts, siz
     size_t len = 0;
     for (size_t i = 0; i < count; i++) {
         FB_ASSERT(parts[i].len <= FB_SIM_PROVIDER_TEXT_MAX - len);
-        if (parts[i].len != 0) memcpy(provider->scratch + len, parts[i].p, parts[i].len);
+        fb_copy(provider->scratch + len, parts[i].p, parts[i].len);
         len += parts[i].len;
     }
     return fb_span_of(provider->scratch, len);

@@ -312,7 +312,8 @@ static fb_sim_blob value_of(const fb_sim_keys *keys, const row *r, fb_span value
 }
 
 /* The table of a long run is larger than the caches, and a set names a dozen keys all over it. So
- * the first of them are looked up together: buckets are asked for, then rows, then they are used.
+ * the first of them are looked up together: buckets are asked for, then rows, then values, then
+ * they are used.
  */
 #define AHEAD 32u
 
@@ -335,6 +336,18 @@ static void look_at_rows(const fb_sim_keys *keys, const lookups *l)
     for (uint32_t i = 0; i < l->count; i++) {
         fb_sim_blob blob = keys->buckets[l->hashes[i] & keys->bucket_mask];
         if (blob != 0) __builtin_prefetch(row_of(keys, blob)->values);
+    }
+}
+
+/* And what the stores have there: of the column, and what was put last. */
+static void look_at_values(const fb_sim_keys *keys, const lookups *l, uint32_t column)
+{
+    for (uint32_t i = 0; i < l->count; i++) {
+        fb_sim_blob blob = keys->buckets[l->hashes[i] & keys->bucket_mask];
+        if (blob == 0) continue;
+        const row *r = row_of(keys, blob);
+        __builtin_prefetch(fb_sim_blob_head_of(keys->blobs, r->values[column]));
+        __builtin_prefetch(fb_sim_blob_head_of(keys->blobs, r->values[r->last]));
     }
 }
 
@@ -448,6 +461,7 @@ bool fb_sim_store_apply(fb_sim_store *store, fb_span write_set)
     }
     if (check.failed) return false;
     look_at_rows(store->keys, &ahead);
+    look_at_values(store->keys, &ahead, store->column);
     fb_reader r = fb_reader_of(write_set);
     while (fb_reader_left(&r) != 0) {
         fb_write_entry entry = fb_write_entry_next(&r);
@@ -583,6 +597,7 @@ bool fb_sim_store_read(const fb_sim_store *store, fb_span read_set, fb_writer *o
         if (!r.failed && item.kind == FB_READ_KEY) look_ahead(store->keys, &ahead, item.low);
     }
     look_at_rows(store->keys, &ahead);
+    look_at_values(store->keys, &ahead, store->column);
     r = fb_reader_of(read_set);
     items = fb_read_u16(&r);
     for (uint16_t i = 0; i < items; i++) {

@@ -38,7 +38,7 @@ static inline void append(fb_sim_trace *trace, const void *bytes, size_t len)
         append_over_blocks(trace, bytes, len);
         return;
     }
-    memcpy(trace->block + trace->used, bytes, len);
+    fb_copy(trace->block + trace->used, bytes, len);
     trace->used += len;
 }
 

@@ -74,6 +74,27 @@ static inline void fb_store_be16(uint8_t *p, uint16_t v)
     p[1] = (uint8_t)v;
 }
 
+/* Bytes that do not overlap, as a rule few: up to 64 are moved here, the ends twice where they
+ * meet.
+ */
+static inline void fb_copy(uint8_t *to, const uint8_t *from, size_t len)
+{
+    if (len > 64) {
+        memcpy(to, from, len);
+    } else if (len >= 32) {
+        memcpy(to, from, 32);
+        memcpy(to + len - 32, from + len - 32, 32);
+    } else if (len >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + len - 16, from + len - 16, 16);
+    } else if (len >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + len - 8, from + len - 8, 8);
+    } else {
+        for (size_t i = 0; i < len; i++) to[i] = from[i];
+    }
+}
+
 /* The number of the lowest bit that is set in a word that is not 0. */
 static inline unsigned fb_word_lowest(uint64_t bits)
 {

@@ -90,10 +90,10 @@ static inline void fb_read_entry_write(fb_writer *w, const fb_read_entry *entry)
     uint8_t *room = fb_write_room(w, 2 + key_len + 8 + value_len);
     if (room == NULL) return;
     fb_store_be16(room, (uint16_t)key_len);
-    if (key_len != 0) memcpy(room + 2, entry->key.p, key_len);
+    fb_copy(room + 2, entry->key.p, key_len);
     fb_store_be32(room + 2 + key_len, entry->value_len);
     fb_store_be32(room + 6 + key_len, (uint32_t)value_len);
-    if (value_len != 0) memcpy(room + 10 + key_len, entry->value.p, value_len);
+    fb_copy(room + 10 + key_len, entry->value.p, value_len);
 }
 
 #endif

@@ -107,8 +107,8 @@ void fb_set_put(fb_set *set, fb_write_kind kind, fb_span key, fb_span value)
     p[1] = 0;
     fb_store_be16(p + 2, (uint16_t)key.len);
     fb_store_be32(p + 4, (uint32_t)value.len);
-    memcpy(p + FB_WRITE_ENTRY_HEAD, key.p, key.len);
-    if (value.len != 0) memcpy(p + FB_WRITE_ENTRY_HEAD + key.len, value.p, value.len);
+    fb_copy(p + FB_WRITE_ENTRY_HEAD, key.p, key.len);
+    fb_copy(p + FB_WRITE_ENTRY_HEAD + key.len, value.p, value.len);
 }
 
 size_t fb_set_take(fb_set *set, const fb_set *from, uint32_t slot)

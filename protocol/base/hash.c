@@ -4,6 +4,7 @@
 #include <blake3.h>
 
 #include "protocol/base/assert.h"
+#include "protocol/base/word.h"
 
 #define XXH_INLINE_ALL
 #define XXH_NO_STREAM
@@ -40,44 +41,69 @@ enum { CHUNK_START = 1, CHUNK_END = 2, ROOT = 8 }; /* BLAKE3 2.1, Table 3 */
             0x5be0cd19                                                                             \
     }
 
-/* At most one chunk in, at most 32 bytes out. */
+/* One message of at most a chunk: its bytes in a row, with zeros up to the end of the last block.
+ */
+typedef struct message {
+    const uint8_t *p;
+    size_t len;
+    uint8_t bytes[BLAKE3_CHUNK_LEN + BLAKE3_BLOCK_LEN];
+} message;
+
+static inline void gather(message *m, const fb_span *parts, size_t count)
+{
+    if (count == 1 && parts[0].len % BLAKE3_BLOCK_LEN == 0 && parts[0].len != 0) {
+        m->p = parts[0].p;
+        m->len = parts[0].len;
+        return;
+    }
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++) {
+        fb_copy(m->bytes + len, parts[i].p, parts[i].len);
+        len += parts[i].len;
+    }
+    memset(m->bytes + len, 0, BLAKE3_BLOCK_LEN);
+    m->p = m->bytes;
+    m->len = len;
+}
+
+/* Blocks before the last one. */
+static size_t full_blocks(const message *m)
+{
+    return m->len == 0 ? 0 : (m->len - 1) / BLAKE3_BLOCK_LEN;
+}
+
+/* From the block `at` on, `cv` being what those before it came to; at most 32 bytes out. */
+static void finish(const message *m, size_t at, uint32_t cv[8], uint8_t *out, size_t out_len)
+{
+    size_t full = full_blocks(m);
+    const uint8_t *p = m->p + at * BLAKE3_BLOCK_LEN;
+    uint8_t flags = at == 0 ? CHUNK_START : 0;
+    for (; at < full; at++, p += BLAKE3_BLOCK_LEN) {
+        blake3_compress_in_place(cv, p, BLAKE3_BLOCK_LEN, 0, flags);
+        flags = 0;
+    }
+    uint8_t last = (uint8_t)(m->len - full * BLAKE3_BLOCK_LEN);
+    blake3_compress_in_place(cv, p, last, 0, flags | CHUNK_END | ROOT);
+    uint8_t words[32];
+    for (size_t i = 0; i < 4; i++) {
+        fb_word_store(words + 8 * i, (uint64_t)cv[2 * i + 1] << 32 | cv[2 * i]);
+    }
+    memcpy(out, words, out_len);
+}
+
 static void one_chunk(const fb_span *parts, size_t count, uint8_t *out, size_t out_len)
 {
     uint32_t cv[8] = INITIAL;
-    uint8_t block[BLAKE3_BLOCK_LEN];
-    uint8_t filled = 0, flags = CHUNK_START;
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t *p = parts[i].p;
-        size_t left = parts[i].len;
-        while (left != 0) {
-            /* Only what something follows: the last block is another one. */
-            bool full = filled == sizeof block, direct = filled == 0 && left > sizeof block;
-            if (full || direct) {
-                blake3_compress_in_place(cv, full ? block : p, sizeof block, 0, flags);
-                flags = 0;
-                filled = 0;
-                if (full) continue;
-                p += sizeof block;
-                left -= sizeof block;
-                continue;
-            }
-            size_t room = sizeof block - filled, take = left < room ? left : room;
-            memcpy(block + filled, p, take);
-            filled += (uint8_t)take;
-            p += take;
-            left -= take;
-        }
-    }
-    memset(block + filled, 0, sizeof block - filled);
-    blake3_compress_in_place(cv, block, filled, 0, flags | CHUNK_END | ROOT);
-    uint8_t words[32];
-    for (size_t i = 0; i < 8; i++) {
-        words[4 * i] = (uint8_t)cv[i];
-        words[4 * i + 1] = (uint8_t)(cv[i] >> 8);
-        words[4 * i + 2] = (uint8_t)(cv[i] >> 16);
-        words[4 * i + 3] = (uint8_t)(cv[i] >> 24);
-    }
-    memcpy(out, words, out_len);
+    message m;
+    gather(&m, parts, count);
+    finish(&m, 0, cv, out, out_len);
+}
+
+static size_t total(const fb_span *parts, size_t count)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++) len += parts[i].len;
+    return len;
 }
 #endif
 
@@ -85,9 +111,7 @@ void fb_blake3(const fb_span *parts, size_t count, uint8_t *out, size_t out_len)
 {
     FB_ASSERT(out_len <= 64);
 #ifdef FB_BLAKE3_FROM_SOURCE
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++) total += parts[i].len;
-    if (total <= BLAKE3_CHUNK_LEN && out_len <= 32) {
+    if (total(parts, count) <= BLAKE3_CHUNK_LEN && out_len <= 32) {
         one_chunk(parts, count, out, out_len);
         return;
     }
@@ -112,4 +136,33 @@ void fb_blake3_quarters(const uint8_t *bytes, uint8_t out[4 * 32])
         fb_blake3(&part, 1, out + 32 * i, 32);
     }
 #endif
+}
+
+void fb_blake3_two(const fb_span *a, size_t a_count, uint8_t a_out[32], const fb_span *b,
+                   size_t b_count, uint8_t b_out[32])
+{
+#ifdef FB_BLAKE3_FROM_SOURCE
+    if (total(a, a_count) <= BLAKE3_CHUNK_LEN && total(b, b_count) <= BLAKE3_CHUNK_LEN) {
+        static const uint32_t initial[8] = INITIAL;
+        message m[2];
+        gather(&m[0], a, a_count);
+        gather(&m[1], b, b_count);
+        uint32_t cv[2][8] = {INITIAL, INITIAL};
+        size_t full = full_blocks(&m[0]), other = full_blocks(&m[1]);
+        size_t both = full < other ? full : other;
+        if (both != 0) {
+            const uint8_t *const inputs[2] = {m[0].p, m[1].p};
+            uint8_t values[2 * 32];
+            blake3_hash_many(inputs, 2, both, initial, 0, false, 0, CHUNK_START, 0, values);
+            for (size_t i = 0; i < 16; i++) {
+                cv[i / 8][i % 8] = (uint32_t)fb_word_load_half(values + 4 * i);
+            }
+        }
+        finish(&m[0], both, cv[0], a_out, 32);
+        finish(&m[1], both, cv[1], b_out, 32);
+        return;
+    }
+#endif
+    fb_blake3(a, a_count, a_out, 32);
+    fb_blake3(b, b_count, b_out, 32);
 }

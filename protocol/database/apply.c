@@ -326,6 +326,20 @@ static void lend_hashes(fb_fetch *fetch, fb_change *changes, uint32_t count, boo
     }
 }
 
+#define SMALL_BATCH_BYTES 1024u
+
+/* Most batches are one short change: of those all is hashed at once, before they are judged. */
+static bool hash_small(fb_fetch *fetch, const fb_batch *batch, size_t len, fb_change *change)
+{
+    if (batch->count != 1 || batch->holes || len > SMALL_BATCH_BYTES) return false;
+    if (change->value_count > FB_FETCH_VALUES) return false;
+    lend_hashes(fetch, change, 1, true);
+    fb_dot dot = {fetch->signer, batch->incarnation, batch->first_seq};
+    fb_batch_hash_with(batch->header, change, dot, fetch->hash, fetch->leaf);
+    change->worked_out = fetch->leaf;
+    return true;
+}
+
 /* The operation */
 
 static size_t frame_room(const fb_node *node, const judged *j, size_t batch_len, size_t *entries)
@@ -418,7 +432,8 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     fetch->signer = fb_node_id(node->options.provider, batch.author);
     fetch->incarnation = batch.incarnation;
     fetch->number = batch.number;
-    fb_batch_hash(batch.header, fetch->hash);
+    bool hashed = hash_small(fetch, &batch, bytes.len, db->changes);
+    if (!hashed) fb_batch_hash(batch.header, fetch->hash);
     judged j;
     judged_of(node, &batch, db->changes, fetch, &j);
     if (!fb_id_equal(batch.space, fb_space_id(node, area->space)) ||
@@ -430,7 +445,7 @@ bool fb_apply_begin(fb_node *node, uint32_t index, fb_status *status)
     /* Nothing is folded yet, so a hole is what a relay withheld. */
     if (*status == FB_OK && batch.holes) *status = FB_ERR_UNSUPPORTED;
     if (*status == FB_OK || *status == FB_ERR_BATCH_FORK) {
-        lend_hashes(fetch, db->changes, batch.count, true);
+        if (!hashed) lend_hashes(fetch, db->changes, batch.count, true);
         fb_status verified = fb_batch_verify(&batch, j.changes, j.signer, node->options.provider);
         if (verified != FB_OK) *status = verified;
     }

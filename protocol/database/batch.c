@@ -107,6 +107,16 @@ void fb_batch_hash(fb_span header, uint8_t out[32])
     fb_blake3(parts, 2, out, 32);
 }
 
+void fb_batch_hash_with(fb_span header, const fb_change *change, fb_dot dot, uint8_t out[32],
+                        uint8_t leaf[32])
+{
+    uint8_t dot_bytes[FB_DOT_BYTES];
+    fb_span leaf_parts[FB_LEAF_PARTS];
+    fb_change_leaf_parts(change, dot, dot_bytes, leaf_parts);
+    const fb_span parts[] = {fb_span_of(label, sizeof label), header};
+    fb_blake3_two(parts, 2, out, leaf_parts, FB_LEAF_PARTS, leaf);
+}
+
 void fb_batch_root(uint8_t *leaves, uint32_t count, uint8_t out[32])
 {
     static const uint8_t tag = 1;

@@ -75,6 +75,9 @@ static inline uint64_t fb_batch_last_seq(const fb_batch *batch)
 fb_epoch_entry fb_batch_epoch_at(const fb_batch *batch, uint32_t at);
 
 void fb_batch_hash(fb_span header, uint8_t out[32]);
+/* The same, and the leaf of a change of it whose hashes are known: side by side. */
+void fb_batch_hash_with(fb_span header, const fb_change *change, fb_dot dot, uint8_t out[32],
+                        uint8_t leaf[32]);
 
 /* Merkle root over count leaves of 32 bytes; the leaves are overwritten. */
 void fb_batch_root(uint8_t *leaves, uint32_t count, uint8_t out[32]);

@@ -209,25 +209,38 @@ void fb_change_value_hashes(const fb_change *change, uint8_t *out)
     }
 }
 
+void fb_change_leaf_parts(const fb_change *change, fb_dot dot, uint8_t dot_bytes[FB_DOT_BYTES],
+                          fb_span parts[FB_LEAF_PARTS])
+{
+    FB_ASSERT(change->form == FB_CHANGE_WHOLE);
+    fb_writer w = fb_writer_of(dot_bytes, FB_DOT_BYTES);
+    fb_write_dot(&w, dot);
+    parts[0] = fb_span_of(leaf_label, sizeof leaf_label);
+    parts[1] = fb_span_of(dot_bytes, FB_DOT_BYTES);
+    parts[2] = change->head;
+    parts[3] = fb_span_of(change->hashes, (size_t)change->value_count * 32);
+}
+
 void fb_change_leaf(const fb_change *change, fb_dot dot, uint8_t out[32])
 {
     if (change->form == FB_CHANGE_LEAF) {
         memcpy(out, change->leaf.b, 32);
         return;
     }
-    uint8_t worked_out[FB_RECORD_FIELDS_MAX * 32];
-    const uint8_t *hashes = change->hashes;
-    if (hashes == NULL) {
-        fb_change_value_hashes(change, worked_out);
-        hashes = worked_out;
+    if (change->worked_out != NULL) {
+        memcpy(out, change->worked_out, 32);
+        return;
+    }
+    uint8_t hashes[FB_RECORD_FIELDS_MAX * 32];
+    fb_change with = *change;
+    if (with.hashes == NULL) {
+        fb_change_value_hashes(change, hashes);
+        with.hashes = hashes;
     }
     uint8_t dot_bytes[FB_DOT_BYTES];
-    fb_writer w = fb_writer_of(dot_bytes, sizeof dot_bytes);
-    fb_write_dot(&w, dot);
-    const fb_span parts[] = {fb_span_of(leaf_label, sizeof leaf_label),
-                             fb_span_of(dot_bytes, sizeof dot_bytes), change->head,
-                             fb_span_of(hashes, (size_t)change->value_count * 32)};
-    fb_blake3(parts, 4, out, 32);
+    fb_span parts[FB_LEAF_PARTS];
+    fb_change_leaf_parts(&with, dot, dot_bytes, parts);
+    fb_blake3(parts, FB_LEAF_PARTS, out, 32);
 }
 
 void fb_change_write_head(fb_writer *w, fb_id record, fb_change_op op, int64_t stamp,

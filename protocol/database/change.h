@@ -65,9 +65,10 @@ typedef struct fb_change {
     uint32_t value_count; /* fields that it sets */
     /* The hashes of these in order, 32 bytes each, where somebody worked them out; else NULL. */
     const uint8_t *hashes;
-    bool holes;     /* a value is gone */
-    fb_span head;   /* its bytes, hashed into the leaf */
-    fb_span fields; /* within head */
+    const uint8_t *worked_out; /* its leaf, in the same way */
+    bool holes;                /* a value is gone */
+    fb_span head;              /* its bytes, hashed into the leaf */
+    fb_span fields;            /* within head */
     fb_span values;
 } fb_change;
 
@@ -110,6 +111,11 @@ void fb_change_value_hashes(const fb_change *change, uint8_t *out);
 
 /* The leaf of a change, also of one whose values or whole content is gone. */
 void fb_change_leaf(const fb_change *change, fb_dot dot, uint8_t out[32]);
+/* What is hashed for the leaf of a change that is there and whose hashes are known; dot_bytes,
+ * where the dot is written to, belongs to it. */
+#define FB_LEAF_PARTS 4u
+void fb_change_leaf_parts(const fb_change *change, fb_dot dot, uint8_t dot_bytes[FB_DOT_BYTES],
+                          fb_span parts[FB_LEAF_PARTS]);
 
 /* Writers, in this order: head with its replaced dots, fields, then a value for each field set. */
 void fb_change_write_head(fb_writer *w, fb_id record, fb_change_op op, int64_t stamp,

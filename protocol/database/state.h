@@ -190,6 +190,7 @@ typedef struct fb_fetch {
     bool kept;
     fb_batch batch;
     fb_change change;
+    uint8_t leaf[32];
     uint8_t value_hashes[FB_FETCH_VALUES * 32]; /* of the first values in it */
 } fb_fetch;
 
@@ -314,7 +315,7 @@ typedef struct fb_stage {
 #define FB_VECTORS_FOUND 32u
 
 /* A record's key in the tree is asked for when its path is read and again when it is written. */
-#define FB_ITEM_KEYS 32u
+#define FB_ITEM_KEYS 256u
 
 typedef struct fb_item_key {
     bool known;

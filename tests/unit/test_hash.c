@@ -65,12 +65,29 @@ static void four_side_by_side(void **state)
     }
 }
 
+static void two_side_by_side(void **state)
+{
+    (void)state;
+    const size_t lengths[] = {0, 1, 63, 64, 65, 128, 200, 350, 1023, 1024, 1025, 2000};
+    for (size_t i = 0; i < 12 * 12; i++) {
+        const fb_span a = fb_span_of(bytes, lengths[i % 12]);
+        size_t len = lengths[i / 12], head = len < 17 ? len : 17;
+        const fb_span b[] = {fb_span_of(bytes + 5, head), fb_span_of(bytes + 5 + head, len - head)};
+        uint8_t got[2][32], expected[2][32];
+        fb_blake3(&a, 1, expected[0], 32);
+        fb_blake3(b, 2, expected[1], 32);
+        fb_blake3_two(&a, 1, got[0], b, 2, got[1]);
+        assert_memory_equal(got, expected, sizeof expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_length_in_parts),
         cmocka_unit_test(a_known_hash),
         cmocka_unit_test(four_side_by_side),
+        cmocka_unit_test(two_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

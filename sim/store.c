@@ -85,28 +85,62 @@ static bool is_place_of(const fb_sim_keys *keys, uint32_t place, fb_span key)
 }
 
 /* Keys that count up (batches, the changelog) differ in their last bytes alone. */
-static uint32_t *finger_of(fb_sim_keys *keys, fb_span key)
+static uint32_t finger_of(fb_span key)
 {
-    uint64_t common = fb_xxh64(key.p, key.len > 4 ? key.len - 4 : key.len, 0);
-    return &keys->fingers[common % FB_SIM_FINGERS];
+    return (uint32_t)(fb_xxh64(key.p, key.len > 4 ? key.len - 4 : key.len, 0) % FB_SIM_FINGERS);
+}
+
+static int compare_at(const fb_sim_keys *keys, const fb_sim_leaf *leaf, uint32_t at, fb_span key)
+{
+    return fb_span_compare(key_of(keys, row_of(keys, leaf->rows[at])), key);
 }
 
 /* How many keys of the leaf are below the key. */
 static uint32_t below(const fb_sim_keys *keys, const fb_sim_leaf *leaf, fb_span key)
 {
     uint32_t low = 0, high = leaf->count;
-    if (high != 0 && fb_span_compare(key_of(keys, row_of(keys, leaf->rows[high - 1])), key) < 0) {
-        return high;
-    }
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (fb_span_compare(key_of(keys, row_of(keys, leaf->rows[middle])), key) < 0) {
+        if (compare_at(keys, leaf, middle, key) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
     return low;
+}
+
+/* The same, when it is no more than a few places from where a finger is. A look at a key is a look
+ * at memory that nobody used for long, as a rule. */
+#define NEAR 3u
+
+static uint32_t below_near(const fb_sim_keys *keys, const fb_sim_leaf *leaf, fb_span key,
+                           uint32_t at)
+{
+    if (at > leaf->count) at = leaf->count;
+    if (at < leaf->count && compare_at(keys, leaf, at, key) < 0) {
+        for (uint32_t i = 1; i <= NEAR; i++) {
+            if (at + i == leaf->count || compare_at(keys, leaf, at + i, key) >= 0) return at + i;
+        }
+    } else {
+        for (uint32_t i = 0; i <= NEAR && i <= at; i++) {
+            if (i == at || compare_at(keys, leaf, at - i - 1, key) < 0) return at - i;
+        }
+    }
+    return below(keys, leaf, key);
+}
+
+/* The place and what is below the key there, from a finger. */
+static fb_sim_finger near(const fb_sim_keys *keys, fb_sim_finger finger, fb_span key)
+{
+    uint32_t place = finger.place, at = finger.at;
+    if (keys->leaf_count == 1) {
+        place = 0;
+    } else if (!is_place_of(keys, place, key)) {
+        /* Leaves that came since push a place on. */
+        place = is_place_of(keys, place + 1, key) ? place + 1 : place_of(keys, key);
+    }
+    return (fb_sim_finger){place, below_near(keys, &keys->leaves[keys->order[place]], key, at)};
 }
 
 static uint32_t leaf_take(fb_sim_keys *keys)
@@ -147,16 +181,10 @@ static void order_remove(fb_sim_keys *keys, uint32_t place)
 static void order_add_row(fb_sim_keys *keys, fb_sim_blob blob, fb_span key)
 {
     if (keys->leaf_count == 0) order_insert(keys, 0, leaf_take(keys));
-    uint32_t *finger = finger_of(keys, key);
-    uint32_t place = *finger;
-    if (keys->leaf_count == 1) {
-        place = 0;
-    } else if (!is_place_of(keys, place, key)) {
-        /* Leaves that came since push a place on. */
-        place = is_place_of(keys, place + 1, key) ? place + 1 : place_of(keys, key);
-    }
+    fb_sim_finger *finger = &keys->fingers[finger_of(key)];
+    fb_sim_finger found = near(keys, *finger, key);
+    uint32_t place = found.place, at = found.at;
     fb_sim_leaf *leaf = &keys->leaves[keys->order[place]];
-    uint32_t at = leaf->count == 0 ? 0 : below(keys, leaf, key);
     if (leaf->count == FB_SIM_LEAF_ROWS) {
         /* Appended keys keep their leaf nearly full; others split in halves. */
         uint32_t keep = at == FB_SIM_LEAF_ROWS ? FB_SIM_LEAF_ROWS - 4 : FB_SIM_LEAF_ROWS / 2;
@@ -175,7 +203,7 @@ static void order_add_row(fb_sim_keys *keys, fb_sim_blob blob, fb_span key)
     memmove(&leaf->rows[at + 1], &leaf->rows[at], (leaf->count - at) * sizeof *leaf->rows);
     leaf->rows[at] = blob;
     leaf->count++;
-    *finger = place;
+    *finger = (fb_sim_finger){place, at + 1};
 }
 
 static bool fits_one_leaf(uint32_t rows)
@@ -186,9 +214,10 @@ static bool fits_one_leaf(uint32_t rows)
 static void order_remove_row(fb_sim_keys *keys, fb_sim_blob blob)
 {
     fb_span key = key_of(keys, row_of(keys, blob));
-    uint32_t place = place_of(keys, key);
+    fb_sim_finger *finger = &keys->removals[finger_of(key)];
+    *finger = near(keys, *finger, key);
+    uint32_t place = finger->place, at = finger->at;
     fb_sim_leaf *leaf = &keys->leaves[keys->order[place]];
-    uint32_t at = below(keys, leaf, key);
     FB_ASSERT(at < leaf->count && leaf->rows[at] == blob);
     leaf->count--;
     memmove(&leaf->rows[at], &leaf->rows[at + 1], (leaf->count - at) * sizeof *leaf->rows);
@@ -520,9 +549,11 @@ static bool advance(const fb_sim_keys *keys, bool descending, cursor *c)
 static bool ascend_from(const fb_sim_keys *keys, fb_span from, cursor *c)
 {
     if (keys->leaf_count == 0) return false;
-    c->place = place_of(keys, from);
+    /* As a rule what came lately is read. */
+    fb_sim_finger found = near(keys, keys->fingers[finger_of(from)], from);
+    c->place = found.place;
+    c->at = found.at;
     const fb_sim_leaf *leaf = &keys->leaves[keys->order[c->place]];
-    c->at = below(keys, leaf, from);
     if (c->at < leaf->count) return true;
     c->at = leaf->count - 1;
     return advance(keys, false, c);

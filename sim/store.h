@@ -23,6 +23,11 @@ typedef struct fb_sim_leaf {
     fb_sim_blob rows[FB_SIM_LEAF_ROWS];
 } fb_sim_leaf;
 
+typedef struct fb_sim_finger {
+    uint32_t place; /* in `order` */
+    uint32_t at;    /* in the leaf */
+} fb_sim_finger;
+
 /* The table of keys. */
 typedef struct fb_sim_keys {
     fb_sim_blobs *blobs;
@@ -37,8 +42,10 @@ typedef struct fb_sim_keys {
     uint32_t leaves_max;
     uint32_t leaves_carved;
     uint32_t free_leaf;
-    /* Places in `order` of the last insertions, by what keys that count up have in common. */
-    uint32_t fingers[FB_SIM_FINGERS];
+    /* Where the last insertions were, and the last removals, by what keys that count up have in
+     * common. */
+    fb_sim_finger fingers[FB_SIM_FINGERS];
+    fb_sim_finger removals[FB_SIM_FINGERS];
 } fb_sim_keys;
 
 typedef struct fb_sim_store {

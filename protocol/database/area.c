@@ -41,7 +41,7 @@ static const fb_digest_kind digest_kind = {"area", digest_count, digest_cell, di
 
 void fb_area_touch(fb_node *node, uint32_t area)
 {
-    fb_digest_touch(node, FB_DIGEST_AREA, area);
+    fb_digest_touch_cell(node, &node->database->areas[area].cell, FB_DIGEST_AREA, area);
 }
 
 void fb_areas_layout(fb_node *node, fb_arena *arena)

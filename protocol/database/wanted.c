@@ -46,7 +46,7 @@ static const fb_digest_kind digest_kind = {"wanted", digest_count, digest_cell, 
 
 void fb_wanted_touch(fb_node *node, uint32_t wanted)
 {
-    fb_digest_touch(node, FB_DIGEST_WANTED, wanted);
+    fb_digest_touch_cell(node, &node->database->wanted[wanted].cell, FB_DIGEST_WANTED, wanted);
 }
 
 /* Shares */

@@ -5,7 +5,7 @@
 
 void fb_call_touch(fb_node *node, uint32_t call)
 {
-    fb_digest_touch(node, FB_DIGEST_CALL, call);
+    fb_digest_touch_cell(node, &node->rpc->call[call].digest, FB_DIGEST_CALL, call);
 }
 
 uint32_t fb_call_find(const struct fb_rpc *rpc, fb_call_side role, uint32_t link, uint64_t number)

@@ -19,7 +19,8 @@ static uint32_t index_of(const fb_store *store, const fb_op *op)
 
 static void touch(fb_node *node, const fb_op *op)
 {
-    fb_digest_touch(node, FB_DIGEST_OPERATION, index_of(node->store, op));
+    uint32_t index = index_of(node->store, op);
+    fb_digest_touch_cell(node, &node->store->ops[index].cell, FB_DIGEST_OPERATION, index);
 }
 
 static uint32_t digest_count(const fb_node *node)

@@ -24,17 +24,17 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
     const fb_area *area = fb_area_get(node, index);
     if (!area->used) return;
     fb_write_id(w, area->id);
-    fb_write_u32(w, area->local);
-    fb_write_u8(w, area->stored ? 1 : 0);
-    fb_write_u32(w, area->pins);
-    fb_write_u64(w, area->root_info.items);
     fb_write_bytes(w, area->root, sizeof area->root);
-    fb_write_u64(w, area->own_seq);
-    if (area->builder != 0) {
-        const fb_builder *builder = &node->database->builders[area->builder - 1];
-        fb_write_u32(w, builder->count);
-        fb_write_u64(w, builder->len);
-    }
+    const fb_builder *builder =
+        area->builder == 0 ? NULL : &node->database->builders[area->builder - 1];
+    const uint64_t words[] = {
+        (uint64_t)area->local << 32 | area->pins,
+        area->root_info.items,
+        area->own_seq,
+        (area->stored ? 1u : 0u) | (builder == NULL ? 0 : 2u | (uint64_t)builder->count << 32),
+        builder == NULL ? 0 : builder->len,
+    };
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
 }
 
 static const fb_digest_kind digest_kind = {"area", digest_count, digest_cell, digest_write};

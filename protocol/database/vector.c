@@ -23,13 +23,10 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_vector *v = fb_vector_get(node, index);
     if (!v->used) return;
-    fb_write_u32(w, v->area);
     fb_write_id(w, v->node);
-    fb_write_u64(w, v->incarnation);
-    fb_write_u8(w, v->closed ? 1 : 0);
-    fb_write_u64(w, v->batch);
-    fb_write_u64(w, v->last_seq);
-    fb_write_u64(w, v->durable_batch);
+    const uint64_t words[] = {(uint64_t)v->area << 32 | (v->closed ? 1u : 0u), v->incarnation,
+                              v->batch, v->last_seq, v->durable_batch};
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
 }
 
 static const fb_digest_kind digest_kind = {"vector", digest_count, digest_cell, digest_write};

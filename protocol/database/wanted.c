@@ -26,18 +26,18 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_wanted *wanted = &node->database->wanted[index];
     if (!wanted->used) return;
-    fb_write_u32(w, wanted->area);
     fb_write_id(w, wanted->node);
-    fb_write_u64(w, wanted->incarnation);
-    fb_write_u64(w, wanted->batch);
-    fb_write_u64(w, wanted->again_ns);
-    fb_write_u32(w, wanted->link);
-    fb_write_u32(w, wanted->avoid);
-    fb_write_u32(w, wanted->fetch);
-    fb_write_u8(w, (uint8_t)((wanted->parked ? 1u : 0u) | (wanted->waits ? 2u : 0u) |
-                             (wanted->whole ? 4u : 0u)));
-    fb_write_u64(w, wanted->known_incarnation);
-    fb_write_u64(w, wanted->known_batch);
+    const uint64_t words[] = {
+        (uint64_t)wanted->area << 32 | wanted->fetch,
+        wanted->incarnation,
+        wanted->batch,
+        wanted->again_ns,
+        (uint64_t)wanted->link << 32 | wanted->avoid,
+        (wanted->parked ? 1u : 0u) | (wanted->waits ? 2u : 0u) | (wanted->whole ? 4u : 0u),
+        wanted->known_incarnation,
+        wanted->known_batch,
+    };
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
     if (!wanted->waits) return;
     fb_write_dot(w, wanted->waits_for);
 }

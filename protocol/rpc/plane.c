@@ -24,22 +24,20 @@ static void call_write(const fb_node *node, uint32_t index, fb_writer *w)
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         bits = (uint8_t)(bits | (unsigned)flags[i] << i);
     }
-    fb_write_u8(w, c->role);
-    fb_write_u8(w, bits);
-    fb_write_u16(w, c->method);
-    fb_write_u16(w, c->status);
-    fb_write_u32(w, c->owes);
-    fb_write_u32(w, c->link);
-    fb_write_u64(w, c->number);
-    fb_write_u64(w, c->serial);
-    fb_write_u64(w, c->credit);
-    fb_write_u64(w, c->spent);
-    fb_write_u64(w, c->consumed);
-    fb_write_u32(w, c->pieces);
-    fb_write_u32(w, c->len);
-    fb_write_u32(w, c->at);
-    fb_write_u64(w, c->deadline_ns);
-    fb_write_u64(w, c->retry_ns);
+    const uint64_t words[] = {
+        (uint64_t)c->method << 48 | (uint64_t)c->status << 32 | (uint64_t)bits << 8 | c->role,
+        (uint64_t)c->owes << 32 | c->link,
+        c->number,
+        c->serial,
+        c->credit,
+        c->spent,
+        c->consumed,
+        (uint64_t)c->pieces << 32 | c->len,
+        c->at,
+        c->deadline_ns,
+        c->retry_ns,
+    };
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
 }
 
 static uint32_t links_count(const fb_node *node)

@@ -37,12 +37,11 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
 {
     const fb_op *op = &node->store->ops[index];
     if (op->state == FB_OP_FREE) return;
-    fb_write_u64(w, op->id);
-    fb_write_u8(w, (uint8_t)op->state);
-    fb_write_u8(w, (uint8_t)op->kind);
-    fb_write_u8(w, (uint8_t)op->round);
-    fb_write_u64(w, op->base_w);
-    fb_write_u32(w, op->block_used);
+    const uint64_t words[] = {op->id,
+                              (uint64_t)op->block_used << 32 | (uint64_t)op->round << 16 |
+                                  (uint64_t)op->kind << 8 | (uint64_t)op->state,
+                              op->base_w};
+    fb_write_words(w, words, sizeof words / sizeof words[0]);
 }
 
 static const fb_digest_kind digest_kind = {"operation", digest_count, digest_cell, digest_write};

@@ -621,18 +621,19 @@ static void range_read(const fb_sim_store *store, const fb_read_item *item, fb_w
 bool fb_sim_store_read(const fb_sim_store *store, fb_span read_set, fb_writer *out)
 {
     lookups ahead = {.count = 0};
+    fb_read_item parsed[AHEAD];
     fb_reader r = fb_reader_of(read_set);
     uint16_t items = fb_read_u16(&r);
-    for (uint16_t i = 0; i < items && !r.failed; i++) {
-        fb_read_item item = fb_read_item_next(&r);
-        if (!r.failed && item.kind == FB_READ_KEY) look_ahead(store->keys, &ahead, item.low);
+    uint16_t first = items < AHEAD ? items : AHEAD;
+    for (uint16_t i = 0; i < first; i++) {
+        parsed[i] = fb_read_item_next(&r);
+        if (r.failed) return false;
+        if (parsed[i].kind == FB_READ_KEY) look_ahead(store->keys, &ahead, parsed[i].low);
     }
     look_at_rows(store->keys, &ahead);
     look_at_values(store->keys, &ahead, store->column);
-    r = fb_reader_of(read_set);
-    items = fb_read_u16(&r);
     for (uint16_t i = 0; i < items; i++) {
-        fb_read_item item = fb_read_item_next(&r);
+        fb_read_item item = i < first ? parsed[i] : fb_read_item_next(&r);
         if (r.failed) return false;
         if (item.kind == FB_READ_RANGE) {
             range_read(store, &item, out);

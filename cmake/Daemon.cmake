@@ -5,14 +5,31 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 file(GLOB_RECURSE FB_IO_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/io/*.c)
+list(FILTER FB_IO_SOURCES EXCLUDE REGEX "/io/mongo/")
 if(FB_IO_SOURCES)
   pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
   pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv)
   pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
   add_library(faberio_io STATIC ${FB_IO_SOURCES})
   target_link_libraries(faberio_io PUBLIC faberio_core PkgConfig::SODIUM PkgConfig::UV
-    PkgConfig::LMDB Threads::Threads)
+    PkgConfig::LMDB Threads::Threads ${CMAKE_DL_LIBS})
+  target_compile_definitions(faberio_io PRIVATE
+    FB_MODULE_DIRECTORY="${CMAKE_INSTALL_FULL_LIBDIR}/faberio")
   fb_use_system(faberio_io)
+endif()
+
+# The document store in MongoDB: a module that a node loads when it is told to use it, so that a node
+# without it carries nothing of the driver. Left out where the driver is not installed.
+file(GLOB FB_MONGO_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/io/mongo/*.c)
+pkg_check_modules(MONGOC IMPORTED_TARGET libmongoc-1.0)
+pkg_check_modules(MONGO_JANSSON IMPORTED_TARGET jansson)
+if(FB_MONGO_SOURCES AND MONGOC_FOUND AND MONGO_JANSSON_FOUND)
+  add_library(faberio_mongo MODULE ${FB_MONGO_SOURCES} ${CMAKE_SOURCE_DIR}/io/assert.c)
+  set_target_properties(faberio_mongo PROPERTIES PREFIX "" OUTPUT_NAME faberio-mongo
+    C_VISIBILITY_PRESET hidden)
+  target_link_libraries(faberio_mongo PRIVATE faberio_core PkgConfig::MONGOC PkgConfig::MONGO_JANSSON
+    Threads::Threads)
+  fb_use_system(faberio_mongo)
 endif()
 
 file(GLOB_RECURSE FB_RUNTIME_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/*.c)

@@ -217,6 +217,56 @@ int fb_lmdb_env_scrub(fb_lmdb_env *e, fb_span after, uint32_t items, fb_span *la
     return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
+static fb_span value_of(const MDB_val *stored)
+{
+    return fb_span_of((const uint8_t *)stored->mv_data + FB_LMDB_SUM_BYTES,
+                      stored->mv_size - FB_LMDB_SUM_BYTES);
+}
+
+int fb_lmdb_env_look(fb_lmdb_env *e, fb_span key, fb_span *out)
+{
+    MDB_cursor *cursor;
+    MDB_val k = val_of(key), stored;
+    *out = (fb_span){NULL, 0};
+    int rc = reading_begin(e, &cursor);
+    if (rc == 0) rc = mdb_get(e->read_txn, e->data, &k, &stored);
+    if (rc == 0 && !fb_lmdb_value_is_whole(&k, &stored)) rc = FB_LMDB_BAD_SUM;
+    if (rc == 0) {
+        fb_span value = value_of(&stored);
+        if (value.len > e->looked_cap) {
+            uint8_t *p = realloc(e->looked, value.len);
+            if (p == NULL) rc = ENOMEM;
+            if (p != NULL) e->looked = p;
+            if (p != NULL) e->looked_cap = value.len;
+        }
+        if (rc == 0 && value.len != 0) memcpy(e->looked, value.p, value.len);
+        if (rc == 0) *out = fb_span_of(e->looked, value.len);
+    }
+    reading_end(e, cursor);
+    return rc == MDB_NOTFOUND ? 0 : rc;
+}
+
+int fb_lmdb_env_scan(fb_lmdb_env *e, fb_span low, fb_span high,
+                     void (*each)(void *user, fb_span key, fb_span value), void *user)
+{
+    MDB_cursor *cursor;
+    MDB_val key = val_of(low), stored;
+    int rc = reading_begin(e, &cursor);
+    if (rc == 0) rc = mdb_cursor_get(cursor, &key, &stored, MDB_SET_RANGE);
+    while (rc == 0) {
+        fb_span k = fb_span_of(key.mv_data, key.mv_size);
+        if (fb_span_compare(k, high) >= 0) break;
+        if (!fb_lmdb_value_is_whole(&key, &stored)) {
+            rc = FB_LMDB_BAD_SUM;
+            break;
+        }
+        each(user, k, value_of(&stored));
+        rc = mdb_cursor_get(cursor, &key, &stored, MDB_NEXT);
+    }
+    reading_end(e, cursor);
+    return rc == MDB_NOTFOUND ? 0 : rc;
+}
+
 static int read_all(fb_lmdb_env *e, fb_span read_set, fb_writer *w)
 {
     MDB_cursor *cursor;
@@ -456,5 +506,6 @@ void fb_lmdb_env_free(fb_lmdb_env *e)
 {
     fb_lmdb_env_close(e);
     free(e->answer);
-    e->answer = NULL;
+    free(e->looked);
+    e->answer = e->looked = NULL;
 }

@@ -31,6 +31,8 @@ struct fb_lmdb_env {
     MDB_txn *read_txn; /* reset between uses; NULL until the first one after a growth */
     uint8_t *answer;   /* of the last read set */
     size_t answer_cap;
+    uint8_t *looked; /* the value of the last look */
+    size_t looked_cap;
     /* Another thread's reader of the same database, or NULL: it has the environment while `guard`
      * is held, and loses its transaction when the map moves or the environment is closed. */
     fb_lmdb_env *reader;
@@ -49,6 +51,13 @@ void fb_lmdb_env_free(fb_lmdb_env *e);
 /* Answers a read set from one snapshot: *out is u64 `incarnation` and the values, borrowed until
  * the next call. On an error *out is the incarnation alone. */
 int fb_lmdb_env_read(fb_lmdb_env *e, uint64_t incarnation, fb_span read_set, fb_span *out);
+
+/* One value, borrowed until the next look; empty when the key is not there. */
+int fb_lmdb_env_look(fb_lmdb_env *e, fb_span key, fb_span *value);
+/* Every entry from low to before high, in order, borrowed for the call of `each`, which must not
+ * use the environment. */
+int fb_lmdb_env_scan(fb_lmdb_env *e, fb_span low, fb_span high,
+                     void (*each)(void *user, fb_span key, fb_span value), void *user);
 
 /* Applies the write sets in order in one transaction, grows the map when it is full. Either all are
  * durable when it returns 0, or the outcome is unknown. */

@@ -110,6 +110,15 @@ const char *fb_loop_refusal(const fb_loop *loop, fb_verb verb)
     if (loop->read_only && verb_writes(verb)) {
         return "the store takes no writes; the log and /v1/doctor say why, reads go on";
     }
+    if (verb_writes(verb)) {
+        fb_lmdb_stats stats;
+        fb_lmdb_stats_get(loop->store, &stats);
+        const fb_worker_stats *documents = &stats.documents;
+        if (documents->locked) return "another process of this node has the document store";
+        if (stats.has_documents && documents->why[0] != 0 && documents->waiting > 0) {
+            return "the document store cannot be reached; status says why";
+        }
+    }
     return NULL;
 }
 

@@ -14,6 +14,7 @@
 
 #include "io/clock.h"
 #include "io/lmdb_env.h"
+#include "io/store_documents.h"
 #include "io/store_fault.h"
 #include "io/store_place.h"
 #include "protocol/base/assert.h"
@@ -25,6 +26,7 @@ typedef enum request_kind {
     REQUEST_READ = 2,
     REQUEST_WRITE = 3,
     REQUEST_SCRUB = 4,
+    REQUEST_SERVED = 5, /* a job of the document store came back */
 } request_kind;
 
 typedef struct request {
@@ -33,6 +35,7 @@ typedef struct request {
     uint64_t incarnation;
     uint64_t operation;
     uint64_t w;
+    fb_job *job; /* SERVED */
     size_t len;
     uint8_t bytes[];
 } request;
@@ -63,6 +66,7 @@ struct fb_lmdb {
 
     /* The thread's own from here (the opener's before the thread runs). */
     fb_lmdb_env env;
+    fb_store_documents *documents; /* NULL: everything is here */
     uint64_t incarnation;
     uint64_t applied;
     bool failed;   /* this incarnation takes no more write sets */
@@ -89,19 +93,30 @@ static void say(char *why, size_t len, const char *format, ...)
 
 /* Requests and completions. */
 
-static void request_put(fb_lmdb *store, request_kind kind, uint64_t incarnation, uint64_t operation,
-                        uint64_t w, fb_span bytes)
+static request *request_new(request_kind kind, uint64_t incarnation, uint64_t operation, uint64_t w,
+                            fb_span bytes)
 {
     request *r = malloc(sizeof *r + bytes.len);
     FB_ASSERT(r != NULL);
-    *r = (request){NULL, kind, incarnation, operation, w, bytes.len};
+    *r = (request){NULL, kind, incarnation, operation, w, NULL, bytes.len};
     if (bytes.len != 0) memcpy(r->bytes, bytes.p, bytes.len);
+    return r;
+}
+
+static void request_queue(fb_lmdb *store, request *r)
+{
     pthread_mutex_lock(&store->mutex);
     *store->requests_end = r;
     store->requests_end = &r->next;
     pthread_mutex_unlock(&store->mutex);
     /* Outside, or who wakes up would wait for the mutex first. */
     pthread_cond_signal(&store->wake);
+}
+
+static void request_put(fb_lmdb *store, request_kind kind, uint64_t incarnation, uint64_t operation,
+                        uint64_t w, fb_span bytes)
+{
+    request_queue(store, request_new(kind, incarnation, operation, w, bytes));
 }
 
 void fb_lmdb_begin(fb_lmdb *store, uint64_t incarnation)
@@ -149,6 +164,8 @@ void fb_lmdb_stats_get(fb_lmdb *store, fb_lmdb_stats *out)
     out->reads += store->near_reads;
     out->near_reads = store->near_reads;
     pthread_mutex_unlock(&store->mutex);
+    out->has_documents = store->documents != NULL;
+    if (out->has_documents) fb_store_documents_stats(store->documents, &out->documents);
 }
 
 static fb_lmdb_completion *completion_new(fb_lmdb_kind kind, int rc, size_t len)
@@ -195,7 +212,7 @@ static bool is_small(fb_span read_set)
 
 bool fb_lmdb_read_near(fb_lmdb *store, uint64_t incarnation, fb_span read_set, fb_lmdb_near *out)
 {
-    if (!is_small(read_set)) return false;
+    if (store->documents != NULL || !is_small(read_set)) return false;
     uint64_t before = fb_clock_mono_ns();
     uint64_t turn = atomic_load(&store->turn);
     if (turn % 2 != 0 || before < store->near_not_before_ns ||
@@ -224,10 +241,17 @@ bool fb_lmdb_read_near(fb_lmdb *store, uint64_t incarnation, fb_span read_set, f
 
 static void serve_read(fb_lmdb *store, const request *req)
 {
-    fb_span answer;
-    int rc = store->env.env == NULL ? MDB_PANIC
-                                    : fb_lmdb_env_read(&store->env, store->incarnation,
-                                                       fb_span_of(req->bytes, req->len), &answer);
+    fb_span answer, read_set = fb_span_of(req->bytes, req->len);
+    int rc = store->env.env == NULL
+                 ? MDB_PANIC
+                 : fb_lmdb_env_read(&store->env, store->incarnation, read_set, &answer);
+    if (rc == 0 && store->documents != NULL) {
+        bool taken;
+        rc = fb_store_documents_read(store->documents, req->operation, store->incarnation,
+                                     store->applied, read_set,
+                                     fb_span_of(answer.p + 8, answer.len - 8), &taken);
+        if (rc == 0 && taken) return;
+    }
     uint8_t alone[8];
     if (rc != 0) {
         fb_store_be(alone, store->incarnation, sizeof alone);
@@ -277,24 +301,41 @@ static void stats_after_commit(fb_lmdb *store, uint64_t sets)
     pthread_mutex_unlock(&store->mutex);
 }
 
+/* What is written for the group: its sets, or what stands for them where records are documents. */
+static int gather_sets(fb_lmdb *store, const request *group, size_t *count)
+{
+    size_t most = 1;
+    for (const request *r = group; r != NULL; r = r->next) most++;
+    if (most > store->sets_cap) {
+        fb_span *sets = realloc(store->sets, most * sizeof *sets);
+        if (sets == NULL) return ENOMEM;
+        store->sets = sets;
+        store->sets_cap = most;
+    }
+    *count = 0;
+    int rc = 0;
+    if (store->documents != NULL) {
+        rc = fb_store_documents_clean(store->documents, &store->sets[0]);
+        if (rc == 0 && store->sets[0].len != 0) *count = 1;
+    }
+    for (const request *r = group; rc == 0 && r != NULL; r = r->next) {
+        fb_span *set = &store->sets[(*count)++];
+        *set = fb_span_of(r->bytes, r->len);
+        if (store->documents != NULL) {
+            rc = fb_store_documents_split(store->documents, r->incarnation, r->w, *set, set);
+        }
+    }
+    return rc;
+}
+
 /* All sets of the group in one transaction: one fsync for all of them, each one whole, in order. */
 static int write_group(fb_lmdb *store, const request *group)
 {
-    size_t count = 0;
-    for (const request *r = group; r != NULL; r = r->next) count++;
-    if (count > store->sets_cap) {
-        fb_span *sets = realloc(store->sets, count * sizeof *sets);
-        if (sets == NULL) return ENOMEM;
-        store->sets = sets;
-        store->sets_cap = count;
-    }
-    size_t at = 0;
-    for (const request *r = group; r != NULL; r = r->next) {
-        store->sets[at++] = fb_span_of(r->bytes, r->len);
-    }
+    size_t count;
+    int rc = gather_sets(store, group, &count);
     atomic_fetch_add(&store->turn, 1);
-    int rc = fb_lmdb_env_write(&store->env, store->sets, count);
-    if (rc == 0) {
+    if (rc == 0) rc = fb_lmdb_env_write(&store->env, store->sets, count);
+    if (rc == 0 && group != NULL) {
         while (group->next != NULL) group = group->next;
         store->applied = group->w;
     }
@@ -304,7 +345,12 @@ static int write_group(fb_lmdb *store, const request *group)
     atomic_fetch_add(&store->turn, 1);
     if (rc == 0) {
         store->failing = false;
-        stats_after_commit(store, count);
+    }
+    if (rc == 0) stats_after_commit(store, count);
+    if (store->documents != NULL) {
+        uint64_t w = group == NULL ? 0 : group->w;
+        int handed = fb_store_documents_over(store->documents, rc == 0, store->incarnation, w);
+        if (rc == 0) rc = handed;
     }
     return rc;
 }
@@ -320,6 +366,8 @@ static void group_free(request *group)
 
 static void group_answer(fb_lmdb *store, const request *group, int rc)
 {
+    /* Where records are documents, the answer is given when they are kept. */
+    if (rc == 0 && store->documents != NULL) return;
     fb_lmdb_completion *c = completion_new(FB_LMDB_WRITE, rc, 0);
     c->incarnation = store->incarnation;
     c->w = rc == 0 ? store->applied : group->w;
@@ -451,6 +499,55 @@ static void serve_group(fb_lmdb *store, request *group)
     group_free(group);
 }
 
+/* Documents. */
+
+static void document_read(void *user, fb_reading *reading, fb_status status, fb_span answer,
+                          const char *why)
+{
+    fb_lmdb *store = user;
+    uint8_t alone[8];
+    if (status != FB_OK) {
+        fb_store_be(alone, reading->incarnation, sizeof alone);
+        answer = fb_span_of(alone, sizeof alone);
+    }
+    fb_lmdb_completion *c = completion_new(FB_LMDB_READ, 0, answer.len);
+    memcpy(c->bytes, answer.p, answer.len);
+    c->error = status;
+    say(c->detail, sizeof c->detail, "%s", why);
+    c->operation = reading->operation;
+    c->incarnation = reading->incarnation;
+    c->w = reading->w;
+    completion_put(store, c);
+    fb_reading_free(reading);
+}
+
+static void document_done(void *user, fb_job *job, uint64_t start)
+{
+    request *r = request_new(REQUEST_SERVED, job->incarnation, 0, start, (fb_span){NULL, 0});
+    r->job = job;
+    request_queue(user, r);
+}
+
+static void serve_served(fb_lmdb *store, const request *req)
+{
+    fb_job *job = req->job;
+    if (job->w != 0 && job->incarnation == store->incarnation && !store->failed) {
+        fb_lmdb_completion *c = completion_new(FB_LMDB_WRITE, 0, 0);
+        c->incarnation = job->incarnation;
+        c->w = job->w;
+        completion_put(store, c);
+    }
+    fb_store_documents_served(store->documents, job, req->w);
+}
+
+static int documents_open(fb_lmdb *store)
+{
+    const fb_worker_ops callbacks = {document_read, document_done, store};
+    if (store->options.documents_ops == NULL) return 0;
+    return fb_store_documents_open(&store->env, store->options.documents_ops,
+                                   store->options.documents, &callbacks, &store->documents);
+}
+
 /* Opening. */
 
 /* A failed write can leave the environment unusable (MDB_PANIC): a new incarnation opens it anew,
@@ -466,6 +563,10 @@ static int env_reopen(fb_lmdb *store)
 static void serve_begin(fb_lmdb *store, uint64_t incarnation)
 {
     int rc = store->failed ? env_reopen(store) : 0;
+    /* A commit of unknown outcome may have left redo entries that nobody has handed on. */
+    if (store->failed && rc == 0 && store->documents != NULL) {
+        rc = fb_store_documents_resume(store->documents);
+    }
     held_drop(store);
     store->incarnation = incarnation;
     store->applied = 0;
@@ -495,9 +596,20 @@ static void serve(fb_lmdb *store, request *list)
         if (r->kind == REQUEST_READ) serve_read(store, r);
         if (r->kind == REQUEST_SCRUB) serve_scrub(store, r);
         if (r->kind == REQUEST_BEGIN) serve_begin(store, r->incarnation);
+        if (r->kind == REQUEST_SERVED) serve_served(store, r);
         free(r);
     }
     serve_group(store, group);
+}
+
+/* Without a write set that takes them along; they may stay where that fails. */
+static void clean_documents(fb_lmdb *store, bool closing)
+{
+    if (store->documents == NULL || store->failing || store->env.env == NULL ||
+        !fb_store_documents_wants_cleaning(store->documents, closing)) {
+        return;
+    }
+    (void)write_group(store, NULL);
 }
 
 /* Waits for requests, or until kept write sets are due; with the mutex. */
@@ -535,12 +647,22 @@ static void *store_thread(void *user)
         pthread_mutex_unlock(&store->mutex);
         serve(store, list);
         if (held_is_due(store) || (over && store->held != NULL)) held_try(store);
+        clean_documents(store, over);
     }
     return NULL;
 }
 
 static void store_free(fb_lmdb *store)
 {
+    /* Its callbacks may still put something into both lists. */
+    if (store->documents != NULL) fb_store_documents_stop(store->documents);
+    while (store->requests != NULL) {
+        request *next = store->requests->next;
+        fb_job_free(store->requests->job);
+        free(store->requests);
+        store->requests = next;
+    }
+    fb_store_documents_free(store->documents);
     while (store->done != NULL) {
         fb_lmdb_completion *next = store->done->next;
         free(store->done);
@@ -623,12 +745,16 @@ fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why,
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        int rc = pthread_create(&store->thread, NULL, store_thread, store);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        int rc = documents_open(store);
         if (rc != 0) {
-            say(why, why_len, "no thread: %s", strerror(rc));
-            status = FB_ERR_STORE_FAILED;
+            say(why, why_len, "%s: what waits for the document store: %s", store->directory,
+                fb_lmdb_text(rc));
+        } else {
+            rc = pthread_create(&store->thread, NULL, store_thread, store);
+            if (rc != 0) say(why, why_len, "no thread: %s", strerror(rc));
         }
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (rc != 0) status = FB_ERR_STORE_FAILED;
     }
     if (status != FB_OK) {
         store_free(store);

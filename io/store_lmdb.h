@@ -11,11 +11,15 @@
  * the system does not take (a full disk, a failing one) are kept and tried again, so that reads go
  * on meanwhile (DESIGN 7); FB_LMDB_HELD says so once.
  *
+ * With a document store the records of collections are there, and a write set is answered when it
+ * has them; until then they stand here as redo entries (documents/split.h).
+ *
  * On disk: keys are the core's, opaque, 1 to 511 bytes, in memcmp order. A value is stored as
  * XXH3-64 (big-endian) over the value, seeded with the XXH3-64 of its key, and then the value. */
 #ifndef FB_IO_STORE_LMDB_H
 #define FB_IO_STORE_LMDB_H
 
+#include "io/documents/worker.h"
 #include "protocol/base/error.h"
 #include "protocol/base/types.h"
 
@@ -47,11 +51,14 @@
 typedef struct fb_lmdb fb_lmdb;
 
 typedef struct fb_lmdb_options {
-    const char *directory;      /* made with mode 0700 when missing; its parent must exist */
-    fb_id owner;                /* the node whose store it is: another's is refused; zeros: any */
-    size_t map_bytes_min;       /* first size of the map; 0: FB_LMDB_MAP_MIN */
-    size_t map_bytes_max;       /* it doubles up to this; 0: FB_LMDB_MAP_MAX */
-    void (*notify)(void *user); /* called by the store's thread: there is a completion to take */
+    const char *directory; /* made with mode 0700 when missing; its parent must exist */
+    fb_id owner;           /* the node whose store it is: another's is refused; zeros: any */
+    size_t map_bytes_min;  /* first size of the map; 0: FB_LMDB_MAP_MIN */
+    size_t map_bytes_max;  /* it doubles up to this; 0: FB_LMDB_MAP_MAX */
+    /* Where the records of collections are kept, NULL: here. The documents stay the opener's. */
+    const fb_documents_ops *documents_ops;
+    fb_documents *documents;
+    void (*notify)(void *user); /* called by a thread of the store: there is a completion to take */
     void *user;
 } fb_lmdb_options;
 
@@ -98,6 +105,8 @@ typedef struct fb_lmdb_stats {
     uint64_t used_bytes; /* of the file, after the last commit */
     uint64_t entries;    /* keys present, after the last commit */
     bool held;           /* write sets are kept and tried again */
+    bool has_documents;
+    fb_worker_stats documents;
 } fb_lmdb_stats;         /* of the thread that reads near */
 
 /* Opens or makes the store and starts its thread. What is there is checked first, in a child

@@ -27,6 +27,13 @@ void fb_get_livez(fb_exchange *x)
     fb_exchange_answer(x, 200);
 }
 
+/* The last call to the document store failed, or another process has it. */
+static bool documents_failed(const fb_lmdb_stats *store)
+{
+    const fb_worker_stats *documents = &store->documents;
+    return store->has_documents && (documents->locked || documents->why[0] != 0);
+}
+
 void fb_get_readyz(fb_exchange *x)
 {
     fb_loop_stats stats = stats_of(x);
@@ -43,8 +50,13 @@ void fb_get_readyz(fb_exchange *x)
         fb_json_element(&failed);
         fb_text_put(&failed, "\"store_writes\"");
     }
+    bool documents_wait = documents_failed(&stats.store);
+    if (documents_wait) {
+        fb_json_element(&failed);
+        fb_text_put(&failed, "\"document_store\"");
+    }
     fb_text_put(&failed, "]");
-    bool ready = stats.running && !stats.read_only;
+    bool ready = stats.running && !stats.read_only && !documents_wait;
     fb_json_open(&x->out, NULL, '{');
     fb_json_member(&x->out, "status", ready ? "ok" : "failed");
     fb_json_raw(&x->out, "failed", fb_span_of(failed.p, failed.len));
@@ -60,6 +72,26 @@ static void aside_show(void *user, const char *name)
     fb_text *out = user;
     fb_json_element(out);
     fb_json_string(out, fb_span_text(name));
+}
+
+static void status_documents(fb_text *out, const fb_lmdb_stats *store)
+{
+    const fb_worker_stats *documents = &store->documents;
+    if (!store->has_documents) return;
+    fb_json_open(out, "documents", '{');
+    fb_json_member(out, "kind", "mongodb");
+    fb_json_member(out, "state",
+                   documents->locked        ? "taken_over"
+                   : documents->why[0] != 0 ? "unreachable"
+                   : !documents->fenced     ? "not_used_yet"
+                                            : "ok");
+    fb_json_member(out, "error", documents->why);
+    fb_json_number(out, "waiting", (int64_t)documents->waiting);
+    fb_json_number(out, "kept", (int64_t)documents->documents);
+    fb_json_number(out, "too_large", (int64_t)documents->too_large);
+    fb_json_number(out, "refused", (int64_t)documents->refused);
+    fb_json_number(out, "retries", (int64_t)documents->retries);
+    fb_json_close(out, '}');
 }
 
 static void status_store(fb_exchange *x, const fb_lmdb_stats *store)
@@ -92,6 +124,7 @@ static void status_store(fb_exchange *x, const fb_lmdb_stats *store)
     fb_json_number(out, "commits", (int64_t)store->commits);
     fb_json_number(out, "failures", (int64_t)store->failures);
     fb_json_number(out, "damaged", (int64_t)(store->damaged + opening->entries_damaged));
+    status_documents(out, store);
     fb_json_close(out, '}');
 }
 

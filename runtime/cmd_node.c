@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/commands.h"
+#include "runtime/document_store.h"
 #include "runtime/http_client.h"
 
 fb_exit fb_cmd_status(fb_cli *cli)
@@ -211,9 +212,11 @@ fb_exit fb_cmd_config_show(fb_cli *cli)
     for (int i = 0; i < FB_SETTINGS; i++) {
         const fb_setting_value *v = &cli->settings.values[i];
         const char *name = fb_setting_name((fb_setting)i);
+        char value[sizeof v->text]; /* an address may hold a password */
+        fb_document_store_hide(v->text, value, sizeof value);
         if (!cli->json) {
             fb_text shown = {0}, from = {0};
-            fb_json_visible(&shown, fb_span_text(v->text[0] != 0 ? v->text : "-"));
+            fb_json_visible(&shown, fb_span_text(value[0] != 0 ? value : "-"));
             fb_json_visible(&from, fb_span_text(origin ? v->origin : ""));
             printf("%-12s %-32s%s%s\n", name, fb_text_string(&shown), origin ? " " : "",
                    fb_text_string(&from));
@@ -221,11 +224,11 @@ fb_exit fb_cmd_config_show(fb_cli *cli)
             fb_text_free(&from);
         } else if (origin) {
             fb_json_open(&out, name, '{');
-            fb_json_member(&out, "value", v->text);
+            fb_json_member(&out, "value", value);
             fb_json_member(&out, "origin", v->origin);
             fb_json_close(&out, '}');
         } else {
-            fb_json_member(&out, name, v->text);
+            fb_json_member(&out, name, value);
         }
     }
     fb_json_close(&out, '}');

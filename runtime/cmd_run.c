@@ -14,6 +14,7 @@
 #include "runtime/commands.h"
 #include "runtime/daemon_log.h"
 #include "runtime/dial_log.h"
+#include "runtime/document_store.h"
 #include "runtime/request_codec.h"
 #include "runtime/service.h"
 
@@ -33,6 +34,7 @@ typedef struct running_node {
     fb_dial_log dials;
     fb_home home;
     fb_home_keys keys;
+    fb_document_store documents;
     fb_api_node node;
     char api_port[64];
     uv_signal_t signals[3];
@@ -346,6 +348,10 @@ static bool open_loop(running_node *d, char *why, size_t why_len)
     options.node.provider = fb_sodium_provider(d->keys.sodium);
     options.node.identity_key = d->keys.identity_key;
     options.node.link_key = d->keys.link_key;
+    const char *kept = fb_settings_get(&d->cli->settings, FB_SET_STORE);
+    if (!fb_document_store_open(kept, d->keys.node_id, &d->documents, why, why_len)) return false;
+    options.store.documents_ops = d->documents.ops;
+    options.store.documents = d->documents.documents;
     if (fb_loop_open(&options, &d->loop, why, why_len) != FB_OK) return false;
     if (!store_found(d, why, why_len)) return false;
     const char *listen = fb_settings_get(&d->cli->settings, FB_SET_LISTEN);
@@ -432,6 +438,7 @@ fb_exit fb_cmd_run(fb_cli *cli)
     uv_loop_close(&d.uv);
     fb_recorder_close(d.recorder);
     if (claim >= 0) close(claim);
+    fb_document_store_close(&d.documents);
     fb_home_unload(&d.keys);
     if (opened) {
         fb_daemon_log_begin(&d.log, FB_LOG_INFO, "stopped");

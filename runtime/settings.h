@@ -11,7 +11,7 @@ typedef enum fb_setting {
     FB_SET_LISTEN,          /* HOST:PORT for peers, "none" for no listener */
     FB_SET_ADVERTISE,       /* HOST:PORT that invites name; empty: the listener's */
     FB_SET_API,             /* HOST:PORT of the loopback API, empty: only the socket */
-    FB_SET_STORE,           /* local */
+    FB_SET_STORE,           /* local, or mongodb://HOST/DATABASE */
     FB_SET_LOG_FORMAT,      /* text or json */
     FB_SET_RECORD,          /* PATH of a recording's files; empty: none is made */
     FB_SET_RECORD_KEY,      /* public key that opens them, in hex; empty: that of the home */

@@ -7,6 +7,7 @@
 #include "io/recorder.h"
 #include "protocol/base/hex.h"
 #include "runtime/cli.h"
+#include "runtime/document_store.h"
 #include "runtime/settings.h"
 
 /* What is expected instead, or NULL. */
@@ -29,7 +30,9 @@ static const char *value_wrong(fb_setting which, const char *text)
     case FB_SET_API:
         return address_wrong(which, text);
     case FB_SET_STORE:
-        return strcmp(text, "local") == 0 ? NULL : "only local is built in this version";
+        return strcmp(text, "local") == 0 || fb_document_store_is_mongodb(text)
+                   ? NULL
+                   : "local or mongodb://HOST/DATABASE is expected";
     case FB_SET_LOG_FORMAT:
         return strcmp(text, "text") == 0 || strcmp(text, "json") == 0 ? NULL
                                                                       : "text or json is expected";

@@ -71,12 +71,29 @@ static uint32_t apart_of(const fb_record_field *column, int64_t horizon)
 }
 
 typedef struct showing {
-    const fb_node *node;
-    const fb_op *op;
+    const fb_show_source *source;
     fb_show *show;
     fb_writer *w;
     fb_id id;
 } showing;
+
+/* Of an operation that asked for them. */
+typedef struct op_source {
+    const fb_node *node;
+    const fb_op *op;
+} op_source;
+
+static bool op_value(const void *user, uint32_t item, fb_span key, fb_span *value)
+{
+    const op_source *from = user;
+    fb_read_entry entry;
+    if (item >= fb_op_items(from->node, from->op) ||
+        !fb_op_value(from->node, from->op, item, &entry) || !fb_span_equal(entry.key, key)) {
+        return false;
+    }
+    *value = entry.value;
+    return true;
+}
 
 /* The value of one sibling. Those that are stored apart were asked for in the order of the columns
  * and siblings; `item` is the first of this column. */
@@ -95,16 +112,10 @@ static fb_status value_of(const showing *s, const fb_record_field *column, uint3
         if (!sibling.apart) return FB_OK;
         uint8_t key[FB_FIELD_KEY_BYTES_MAX];
         const uint8_t *dot = column->siblings + (size_t)i * FB_SIBLING_BYTES;
-        fb_read_entry entry;
+        fb_span wants = fb_key_field(key, s->show->local, s->id, column->name, dot);
         /* A record that has changed since its values were asked for may have more of them. */
-        if (item >= fb_op_items(s->node, s->op) || !fb_op_value(s->node, s->op, item, &entry) ||
-            !fb_span_equal(entry.key,
-                           fb_key_field(key, s->show->local, s->id, column->name, dot)) ||
-            entry.value.len != sibling.len) {
-            return FB_ERR_AGAIN;
-        }
-        *out = entry.value;
-        return FB_OK;
+        bool found = s->source->value(s->source->user, item, wants, out);
+        return found && out->len == sibling.len ? FB_OK : FB_ERR_AGAIN;
     }
     return FB_ERR_AGAIN;
 }
@@ -288,7 +299,15 @@ static fb_status write_group(const showing *s, const group *g, fb_span field)
 fb_status fb_show_write(const fb_node *node, const fb_op *op, fb_show *show, fb_writer *w, fb_id id,
                         const fb_record *record)
 {
-    const showing s = {node, op, show, w, id};
+    const op_source from = {node, op};
+    const fb_show_source source = {op_value, &from};
+    return fb_show_record(&source, show, w, id, record);
+}
+
+fb_status fb_show_record(const fb_show_source *source, fb_show *show, fb_writer *w, fb_id id,
+                         const fb_record *record)
+{
+    const showing s = {source, show, w, id};
     fb_write_id(w, id);
     fb_write_bytes(w, record->fingerprint, 16);
     size_t count_at = w->at;

@@ -5,7 +5,9 @@
 
 #include "protocol/database/batch.h"
 #include "protocol/database/database.h"
+#include "protocol/database/keys.h"
 #include "protocol/database/record.h"
+#include "protocol/database/show.h"
 #include "protocol/database/tree.h"
 #include "protocol/link/link.h"
 #include "protocol/messaging/messaging.h"
@@ -15,12 +17,9 @@
 #include "protocol/store/ops.h"
 #include "protocol/store/set.h"
 
-/* Store keys. */
-#define FB_AREA_KEY_BYTES      5u
+/* Store keys beside those of keys.h. */
 #define FB_VECTOR_KEY_BYTES    30u /* tag, state, area, node, incarnation */
 #define FB_BATCH_KEY_BYTES     37u
-#define FB_RECORD_KEY_BYTES    21u
-#define FB_FIELD_KEY_BYTES_MAX (21u + 2u + FB_COLUMN_NAME_BYTES_MAX + FB_DOT_BYTES)
 #define FB_TREE_KEY_BYTES      22u
 #define FB_CHANGELOG_KEY_BYTES 13u
 #define FB_WANTED_KEY_BYTES    29u
@@ -373,13 +372,9 @@ struct fb_database {
 };
 
 /* keys.c: each writes a whole key into out and gives it. */
-fb_span fb_key_area(uint8_t *out, uint32_t area);
 fb_span fb_key_vector(uint8_t *out, bool closed, uint32_t area, fb_id node, uint64_t incarnation);
 fb_span fb_key_batch(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation,
                      uint64_t number);
-fb_span fb_key_record(uint8_t *out, uint32_t area, fb_id record);
-fb_span fb_key_field(uint8_t *out, uint32_t area, fb_id record, fb_span name,
-                     const uint8_t dot[FB_DOT_BYTES]);
 fb_span fb_key_tree(uint8_t *out, uint32_t area, uint32_t depth, const uint8_t key[16]);
 fb_span fb_key_changelog(uint8_t *out, uint32_t space, uint64_t sequence);
 fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation);
@@ -514,13 +509,8 @@ void fb_refuse(fb_node *node, fb_request request, fb_status status);
 void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, fb_span batch,
                       fb_field_write *fields, fb_own_change *out);
 
-/* show.c: a record as request.h lays it out. Values that are stored apart are asked for by
- * fb_show_read in one round and taken in the same order by fb_show_write in the next. */
-typedef struct fb_show {
-    uint32_t local; /* of the area */
-    int64_t horizon;
-    uint32_t item; /* of the next value stored apart */
-} fb_show;
+/* show.c: values that are stored apart are asked for by fb_show_read in one round and taken in the
+ * same order by fb_show_write in the next. */
 /* The most that an answer holds, and what stands in it before the records of a list. */
 #define FB_SHOW_HEAD_BYTES 3u
 size_t fb_show_max(const fb_node *node);

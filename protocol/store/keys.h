@@ -24,8 +24,8 @@ typedef enum fb_tag {
     FB_TAG_CHANGELOG = 'C',   /* u32 space, u64 sequence */
     FB_TAG_WANTED = 'W',      /* u32 area, node */
     FB_TAG_SEEN = 'q',        /* u32 space, node, u32 slot: an id, and the floor as it was then */
-    /* Later planes: 'm' cluster map, 'r' replica plane, 'f' files, 'p' policies, 'o' redo records.
-     */
+    FB_TAG_REDO = 'o',        /* the key of an entry: the driver's, of documents (io/documents) */
+    /* Later planes: 'm' cluster map, 'r' replica plane, 'f' files, 'p' policies. */
 } fb_tag;
 
 #endif

@@ -389,7 +389,8 @@ fb_status fb_store_read_done(fb_node *node, const fb_event *event)
     fb_op *op = &store->ops[index];
     fb_span values = fb_read_bytes(&r, fb_reader_left(&r));
     if (event->c != 0) {
-        op->status = FB_ERR_STORE_FAILED;
+        /* A store that is elsewhere may come back; what is damaged or lost does not. */
+        op->status = event->c == FB_ERR_AGAIN ? FB_ERR_AGAIN : FB_ERR_STORE_FAILED;
         values = (fb_span){NULL, 0};
     } else {
         if (event->b < op->base_w + MUTANT(READ_MUST_BE_NEWER, 0u, 1u) ||

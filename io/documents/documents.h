@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A document store: where the living records of collections are kept when the local store is not
+ * to hold them (DESIGN 7). What implements it is loaded when it is used (load.h), and knows nothing
+ * of threads, of the local store or of the core's keys.
+ *
+ * A document is one record: what the core stores of it, which comes back byte by byte, and what it
+ * shows, which is for others to read. */
+#ifndef FB_DOCUMENTS_DOCUMENTS_H
+#define FB_DOCUMENTS_DOCUMENTS_H
+
+#include "protocol/base/error.h"
+#include "protocol/base/types.h"
+#include "protocol/database/dot.h"
+
+/* The interface between the program and what it loads: both must have the same. */
+#define FB_DOCUMENTS_INTERFACE 1u
+
+typedef struct fb_documents fb_documents;
+
+/* A value that is stored apart from its record. */
+typedef struct fb_document_value {
+    fb_span column;
+    uint8_t dot[FB_DOT_BYTES];
+    fb_span value;
+} fb_document_value;
+
+/* A field as it is shown: a JSON text. */
+typedef struct fb_document_field {
+    fb_span name;
+    fb_span json;
+} fb_document_field;
+
+typedef struct fb_document {
+    const char *collection; /* fb_documents_collection */
+    fb_id id;
+    fb_span record; /* as the core stores it; empty: there is to be no such document */
+    const fb_document_value *values;
+    size_t value_count;
+    const fb_document_field *fields;
+    size_t field_count;
+} fb_document;
+
+/* What became of one document that was to be kept. */
+typedef enum fb_document_verdict {
+    FB_DOCUMENT_KEPT = 1,
+    FB_DOCUMENT_TOO_LARGE = 2, /* no document can hold it */
+    FB_DOCUMENT_REFUSED = 3, /* the server will not have it, now or later (a rule of its owner's) */
+} fb_document_verdict;
+
+typedef struct fb_documents_options {
+    const char *uri;     /* with the name of a database */
+    fb_id owner;         /* the node; its documents are no other's */
+    uint32_t timeout_ms; /* of each call to the server */
+} fb_documents_options;
+
+/* A document that was found; everything is borrowed for the call. False: no more of them. */
+typedef bool (*fb_documents_found)(void *user, const fb_document *document);
+
+/* Every call may be made by several threads at once, blocks for a few times timeout_ms at most, and
+ * gives `why` a sentence when it fails. */
+typedef struct fb_documents_ops {
+    uint32_t interface;
+    /* Looks at the options and touches no server: FB_ERR_REQUEST_MALFORMED, FB_ERR_NO_MEMORY. */
+    fb_status (*open)(const fb_documents_options *options, fb_documents **out, char *why,
+                      size_t why_len);
+    void (*close)(fb_documents *documents);
+
+    /* Once, before the first put: whatever an earlier process of this node has on its way comes too
+     * late from now on. *number: of this start, greater than that of any earlier one and than what
+     * was given in it. FB_ERR_UNREACHABLE: try again. */
+    fb_status (*fence)(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
+
+    /* Puts documents in the place of those of the same id, each named once. FB_OK: each is durable,
+     * or its verdict says why it never will be. FB_ERR_UNREACHABLE: the outcome is not known; the
+     * same call again does no harm. FB_ERR_STORE_LOCKED: another process of this node came. */
+    fb_status (*put)(fb_documents *documents, const fb_document *documents_to_put, size_t count,
+                     fb_document_verdict *verdicts, char *why, size_t why_len);
+
+    /* Those of these ids that are there, in any order. FB_ERR_UNREACHABLE; FB_ERR_STORE_DAMAGED:
+     * one is there and is not ours to read: the others were given. */
+    fb_status (*get)(fb_documents *documents, const char *collection, const fb_id *ids,
+                     size_t count, fb_documents_found found, void *user, char *why, size_t why_len);
+    /* From low to before high (zeros: to the end), by id; as get. */
+    fb_status (*range)(fb_documents *documents, const char *collection, fb_id low, fb_id high,
+                       bool descending, uint32_t limit, fb_documents_found found, void *user,
+                       char *why, size_t why_len);
+} fb_documents_ops;
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A read set of which some items are documents: what the local store says, what waits as redo, and
+ * what the document store has, laid over each other in this order of weight: a redo entry, a local
+ * record (of which only the deletion is left), a document.
+ *
+ * It is begun by the thread of the local store, from one state of it, and ended by another one. A
+ * document may be newer than that state; then it is of a write set that the core lays over the
+ * answer anyway (DESIGN 2, Read, then execute), as that set was not finished when it was asked. */
+#ifndef FB_DOCUMENTS_READING_H
+#define FB_DOCUMENTS_READING_H
+
+#include "io/documents/split.h"
+#include "protocol/store/readset.h"
+
+typedef struct fb_reading {
+    struct fb_reading *next;
+    uint64_t operation;
+    uint64_t incarnation;
+    uint64_t w; /* applied when it was begun */
+    fb_room room;
+    struct fb_reading_item *items;
+    size_t item_count;
+} fb_reading;
+
+/* Some item of the read set is of documents. Not 0: the local store's error. */
+int fb_reading_needed(fb_split *split, fb_span read_set, bool *needed);
+
+/* local: the local store's answer to the same read set, behind its incarnation. Not 0: its error,
+ * or EINVAL. */
+int fb_reading_begin(fb_split *split, fb_span read_set, fb_span local, fb_reading **out);
+
+/* Asks the documents and writes the answer behind `incarnation` into `room`, where it stays.
+ * FB_ERR_UNREACHABLE, FB_ERR_STORE_DAMAGED, as documents.h says; it may be called again. */
+fb_status fb_reading_end(fb_reading *reading, const fb_documents_ops *ops, fb_documents *documents,
+                         fb_span *answer, char *why, size_t why_len);
+void fb_reading_free(fb_reading *reading);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is given back all at once. What was taken stays where it is. */
+#ifndef FB_DOCUMENTS_ROOM_H
+#define FB_DOCUMENTS_ROOM_H
+
+#include "protocol/base/types.h"
+
+#define FB_ROOM_BLOCK ((size_t)16 << 10) /* bytes asked for at once, or what is larger */
+
+/* Zeroed is empty. */
+typedef struct fb_room {
+    struct fb_room_block *last;
+    size_t used;
+} fb_room;
+
+/* Aligned to 16; never NULL: a node that has no memory stops. */
+void *fb_room_take(fb_room *room, size_t len);
+fb_span fb_room_copy(fb_room *room, fb_span bytes);
+void fb_room_free(fb_room *room);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of one deployment: its clients and this process's number. */
+#ifndef FB_MONGO_CLIENT_H
+#define FB_MONGO_CLIENT_H
+
+#include <mongoc/mongoc.h>
+#include <stdatomic.h>
+
+#include "io/documents/documents.h"
+
+#define FB_MONGO_CLIENTS_MAX 4u /* connections at once to each server */
+
+struct fb_documents {
+    mongoc_client_pool_t *pool;
+    char *database;
+    fb_id owner;
+    int32_t timeout_ms;
+    int64_t start;        /* 0: not fenced */
+    atomic_llong numbers; /* given within it */
+};
+
+/* A sentence from the driver's error. */
+void fb_mongo_say(char *why, size_t why_len, const char *what, const bson_error_t *error);
+
+/* Borrowed until fb_mongo_collection_done. */
+mongoc_collection_t *fb_mongo_collection(fb_documents *documents, const char *name,
+                                         mongoc_client_t **client);
+void fb_mongo_collection_done(fb_documents *documents, mongoc_collection_t *collection,
+                              mongoc_client_t *client);
+
+/* put.c, find.c, fence.c: documents.h says what they do. */
+fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
+fb_status fb_mongo_put(fb_documents *documents, const fb_document *to_put, size_t count,
+                       fb_document_verdict *verdicts, char *why, size_t why_len);
+fb_status fb_mongo_get(fb_documents *documents, const char *collection, const fb_id *ids,
+                       size_t count, fb_documents_found found, void *user, char *why,
+                       size_t why_len);
+fb_status fb_mongo_range(fb_documents *documents, const char *collection, fb_id low, fb_id high,
+                         bool descending, uint32_t limit, fb_documents_found found, void *user,
+                         char *why, size_t why_len);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A record as a document of MongoDB:
+ *
+ *     { _id: UUID, the fields as they are shown,
+ *       _faberio: { v: 1, s: number of the start, n: number within it, r: the record as the core
+ *                   stores it, a: [ { c: column, d: dot, t: value } ] } }
+ *
+ * What stands in _faberio is the record, byte by byte; the fields beside it are for others to read.
+ * Numbers are 64-bit integers, c, d, r and t binary. (s, n) says which of two documents is newer.
+ */
+#ifndef FB_MONGO_DOCUMENT_H
+#define FB_MONGO_DOCUMENT_H
+
+#include <bson/bson.h>
+
+#include "io/documents/documents.h"
+
+#define FB_MONGO_META    "_faberio"
+#define FB_MONGO_VERSION 1
+
+/* The most that a document may have: what a server takes less room for what it adds itself. */
+#define FB_MONGO_DOCUMENT_MAX ((16u << 20) - (64u << 10))
+
+/* An id where others see a UUID. */
+void fb_mongo_append_id(bson_t *to, const char *key, fb_id id);
+
+/* False: no document can hold it. *out is the caller's either way. */
+bool fb_mongo_document_make(const fb_document *document, int64_t start, int64_t number,
+                            bson_t *out);
+
+/* What was read; `out` borrows from `from` and from *values, which the caller frees.
+ * FB_ERR_NOT_FOUND: it has nothing of ours. FB_ERR_STORE_DAMAGED, FB_ERR_VERSION_NEWER. */
+fb_status fb_mongo_document_read(const bson_t *from, fb_document *out, fb_document_value **values);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fence: one document for each node, which says how many times it has started. Who raised it
+ * last is the only one whose documents win. */
+#include <stdio.h>
+
+#include "io/mongo/client.h"
+#include "protocol/base/hex.h"
+
+#define FENCE_COLLECTION "faberio.fence"
+
+static void concerns(const fb_documents *documents, bson_t *options)
+{
+    bson_t concern;
+    bson_append_document_begin(options, "writeConcern", -1, &concern);
+    bson_append_utf8(&concern, "w", -1, "majority", -1);
+    bson_append_bool(&concern, "j", -1, true);
+    bson_append_int32(&concern, "wtimeout", -1, documents->timeout_ms);
+    bson_append_document_end(options, &concern);
+}
+
+/* The number after the update, 0 on an error. */
+static int64_t raise_fence(fb_documents *documents, mongoc_client_t *client, int64_t to,
+                           bson_error_t *error)
+{
+    char owner[33] = "";
+    fb_hex_format(documents->owner.b, sizeof documents->owner.b, owner);
+    /* One above both what stands there and what the caller knows: the greater of two updates. */
+    bson_t *command = BCON_NEW("findAndModify", BCON_UTF8(FENCE_COLLECTION), "query", "{", "_id",
+                               BCON_UTF8(owner), "}", "update", "[", "{", "$set", "{", "start", "{",
+                               "$max", "[", BCON_INT64(to), "{", "$add", "[", "{", "$ifNull", "[",
+                               "$start", BCON_INT64(0), "]", "}", BCON_INT64(1), "]", "}", "]", "}",
+                               "}", "}", "]", "upsert", BCON_BOOL(true), "new", BCON_BOOL(true));
+    bson_t options = BSON_INITIALIZER, reply;
+    concerns(documents, &options);
+    int64_t start = 0;
+    bson_iter_t at, value;
+    if (mongoc_client_write_command_with_opts(client, documents->database, command, &options,
+                                              &reply, error) &&
+        bson_iter_init(&at, &reply) && bson_iter_find_descendant(&at, "value.start", &value) &&
+        BSON_ITER_HOLDS_INT64(&value)) {
+        start = bson_iter_int64(&value);
+    }
+    bson_destroy(&reply);
+    bson_destroy(&options);
+    bson_destroy(command);
+    return start;
+}
+
+fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, size_t why_len)
+{
+    bson_error_t error = {.message = "it gave no number"};
+    mongoc_client_t *client = mongoc_client_pool_pop(documents->pool);
+    int64_t start = raise_fence(documents, client, (int64_t)*number + 1, &error);
+    mongoc_client_pool_push(documents->pool, client);
+    if (start <= 0) {
+        fb_mongo_say(why, why_len, "MongoDB takes no start", &error);
+        return FB_ERR_UNREACHABLE;
+    }
+    documents->start = start;
+    *number = (uint64_t)start;
+    return FB_OK;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The document store in MongoDB, as a module that is loaded when it is used (documents/load.h). */
+#include "io/documents/load.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/mongo/client.h"
+
+void fb_mongo_say(char *why, size_t why_len, const char *what, const bson_error_t *error)
+{
+    snprintf(why, why_len, "%s: %s", what, error->message);
+    /* What a server says goes into one line of a log. */
+    for (char *p = why; *p != 0; p++) {
+        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = ' ';
+    }
+}
+
+mongoc_collection_t *fb_mongo_collection(fb_documents *documents, const char *name,
+                                         mongoc_client_t **client)
+{
+    *client = mongoc_client_pool_pop(documents->pool);
+    return mongoc_client_get_collection(*client, documents->database, name);
+}
+
+void fb_mongo_collection_done(fb_documents *documents, mongoc_collection_t *collection,
+                              mongoc_client_t *client)
+{
+    mongoc_collection_destroy(collection);
+    mongoc_client_pool_push(documents->pool, client);
+}
+
+static void quiet(mongoc_log_level_t level, const char *domain, const char *message, void *user)
+{
+    (void)level;
+    (void)domain;
+    (void)message;
+    (void)user;
+}
+
+static void begin(void)
+{
+    mongoc_init();
+    /* It would write to the node's standard error; what matters comes back as errors. */
+    mongoc_log_set_handler(quiet, NULL);
+}
+
+static void set_default(mongoc_uri_t *uri, const char *option, int32_t value)
+{
+    if (!mongoc_uri_has_option(uri, option)) {
+        mongoc_uri_set_option_as_int32(uri, option, value);
+    }
+}
+
+static mongoc_uri_t *uri_of(const fb_documents_options *options, char *why, size_t why_len)
+{
+    bson_error_t error;
+    mongoc_uri_t *uri = mongoc_uri_new_with_error(options->uri, &error);
+    if (uri == NULL) {
+        fb_mongo_say(why, why_len, "not an address of MongoDB", &error);
+        return NULL;
+    }
+    if (mongoc_uri_get_database(uri) == NULL) {
+        snprintf(why, why_len, "the address names no database: mongodb://HOST/DATABASE");
+        mongoc_uri_destroy(uri);
+        return NULL;
+    }
+    int32_t ms = (int32_t)options->timeout_ms;
+    set_default(uri, MONGOC_URI_CONNECTTIMEOUTMS, ms);
+    set_default(uri, MONGOC_URI_SERVERSELECTIONTIMEOUTMS, ms);
+    set_default(uri, MONGOC_URI_SOCKETTIMEOUTMS, 2 * ms);
+    /* A repeated bulk is told from the first one by its guards alone. */
+    mongoc_uri_set_option_as_bool(uri, MONGOC_URI_RETRYWRITES, false);
+    mongoc_uri_set_appname(uri, "faberio");
+    return uri;
+}
+
+static fb_status open_documents(const fb_documents_options *options, fb_documents **out, char *why,
+                                size_t why_len)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, begin);
+    *out = NULL;
+    mongoc_uri_t *uri = uri_of(options, why, why_len);
+    if (uri == NULL) return FB_ERR_REQUEST_MALFORMED;
+    fb_documents *documents = calloc(1, sizeof *documents);
+    if (documents != NULL) documents->database = strdup(mongoc_uri_get_database(uri));
+    if (documents == NULL || documents->database == NULL) {
+        mongoc_uri_destroy(uri);
+        free(documents);
+        return FB_ERR_NO_MEMORY;
+    }
+    bson_error_t error;
+    documents->pool = mongoc_client_pool_new_with_error(uri, &error);
+    mongoc_uri_destroy(uri);
+    if (documents->pool == NULL) {
+        fb_mongo_say(why, why_len, "MongoDB's clients cannot be made", &error);
+        free(documents->database);
+        free(documents);
+        return FB_ERR_REQUEST_MALFORMED;
+    }
+    mongoc_client_pool_max_size(documents->pool, FB_MONGO_CLIENTS_MAX);
+    mongoc_client_pool_set_error_api(documents->pool, MONGOC_ERROR_API_VERSION_2);
+    documents->owner = options->owner;
+    documents->timeout_ms = (int32_t)options->timeout_ms;
+    *out = documents;
+    return FB_OK;
+}
+
+static void close_documents(fb_documents *documents)
+{
+    mongoc_client_pool_destroy(documents->pool);
+    free(documents->database);
+    free(documents);
+}
+
+const fb_documents_ops *fb_documents_module(void)
+{
+    static const fb_documents_ops ops = {.interface = FB_DOCUMENTS_INTERFACE,
+                                         .open = open_documents,
+                                         .close = close_documents,
+                                         .fence = fb_mongo_fence,
+                                         .put = fb_mongo_put,
+                                         .get = fb_mongo_get,
+                                         .range = fb_mongo_range};
+    return &ops;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The local store's side of a document store: what it writes instead of a write set, what it hands
+ * on after the commit, and what it takes out again once the documents are kept. For the store's
+ * thread, but for the two callbacks. */
+#ifndef FB_IO_STORE_DOCUMENTS_H
+#define FB_IO_STORE_DOCUMENTS_H
+
+#include "io/documents/worker.h"
+#include "io/lmdb_env.h"
+
+/* Served jobs whose redo entries are taken out in a transaction of their own, when no write set
+ * comes that could take them along. */
+#define FB_STORE_SERVED_MAX 64u
+
+typedef struct fb_store_documents fb_store_documents;
+
+/* Begins the worker, with what an earlier process left. The documents stay the caller's. Not 0: the
+ * local store's error. */
+int fb_store_documents_open(fb_lmdb_env *env, const fb_documents_ops *ops, fb_documents *documents,
+                            const fb_worker_ops *callbacks, fb_store_documents **out);
+/* Ends the worker: both callbacks may be called meanwhile, never afterwards. */
+void fb_store_documents_stop(fb_store_documents *sd);
+void fb_store_documents_free(fb_store_documents *sd);
+
+/* A read set: answers it later through the callback (*taken), or leaves it to the caller. local:
+ * the local store's answer, behind its incarnation. */
+int fb_store_documents_read(fb_store_documents *sd, uint64_t operation, uint64_t incarnation,
+                            uint64_t w, fb_span read_set, fb_span local, bool *taken);
+
+/* What is written instead of each set of a group, in order; lives until the group is over. */
+int fb_store_documents_split(fb_store_documents *sd, uint64_t incarnation, uint64_t w, fb_span set,
+                             fb_span *local);
+/* To be written before them: redo entries that have served are taken out. May be empty. */
+int fb_store_documents_clean(fb_store_documents *sd, fb_span *set);
+/* The transaction with all of that was committed, or not. w: of the last set, 0 for none. */
+int fb_store_documents_over(fb_store_documents *sd, bool committed, uint64_t incarnation,
+                            uint64_t w);
+
+/* Hands on all redo entries there are, also those that were handed on before: that does no harm. */
+int fb_store_documents_resume(fb_store_documents *sd);
+
+/* A job that came back through the callback; is taken. */
+void fb_store_documents_served(fb_store_documents *sd, fb_job *job, uint64_t start);
+/* So many have come back that they are worth a transaction of their own. */
+bool fb_store_documents_wants_cleaning(const fb_store_documents *sd, bool closing);
+
+void fb_store_documents_stats(fb_store_documents *sd, fb_worker_stats *out);
+
+#endif

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A MongoDB server of the tests' own, on loopback, and what is done to it.
+
+FABERIO_MONGODB names another deployment (mongodb://HOST/...): then tests that need no hand on the
+server run against that one, with a database of their own."""
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pymongo
+import pymongo.errors
+
+from node import HANGS_S, eventually
+
+PROGRAM = Path(os.environ.get("FABERIO_MONGOD", "build/mongod/fiftyone/db/bin/mongod"))
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Mongod:
+    """One server: a replica set of one member, or standalone."""
+
+    def __init__(self, directory, replica_set="rs0"):
+        self.directory = Path(directory)
+        self.directory.mkdir()
+        self.port = free_port()
+        self.replica_set = replica_set
+        self.process = None
+
+    def uri(self, database, port=None):
+        more = f"?replicaSet={self.replica_set}" if self.replica_set and port is None else ""
+        if port is not None:
+            more = "?directConnection=true"
+        return f"mongodb://127.0.0.1:{port or self.port}/{database}{more}"
+
+    def start(self):
+        replica_set = ["--replSet", self.replica_set, "--oplogSize", "50"] if self.replica_set else []
+        self.log = open(self.directory / "log", "ab")
+        self.process = subprocess.Popen(
+            [PROGRAM, "--dbpath", self.directory, "--port", str(self.port), "--bind_ip", "127.0.0.1",
+             "--nounixsocket", "--wiredTigerCacheSizeGB", "0.25", "--wiredTigerEngineConfigString",
+             "log=(prealloc=false,file_max=8MB)", "--setParameter",
+             "diagnosticDataCollectionEnabled=false", "--setParameter", "enableTestCommands=1",
+             *replica_set], stdout=self.log, stderr=subprocess.STDOUT)
+        self.client = pymongo.MongoClient("127.0.0.1", self.port, directConnection=True,
+                                          serverSelectionTimeoutMS=HANGS_S * 1000,
+                                          uuidRepresentation="standard")
+        if self.replica_set:
+            try:
+                self.client.admin.command(
+                    "replSetInitiate", {"_id": self.replica_set, "members": [
+                        {"_id": 0, "host": f"127.0.0.1:{self.port}"}]})
+            except pymongo.errors.OperationFailure as failure:
+                assert failure.code == 23, failure
+        eventually(lambda: self.client.admin.command("hello"),
+                   lambda hello: hello.get("isWritablePrimary"))
+        return self
+
+    def kill(self):
+        self._end(signal.SIGKILL)
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def _end(self, with_signal):
+        process, self.process = self.process, None
+        process.send_signal(with_signal)
+        process.wait(timeout=HANGS_S)
+        self.client.close()
+        self.log.close()
+
+    def fail(self, mode, **data):
+        """The server's own fail point for commands."""
+        self.client.admin.command("configureFailPoint", "failCommand", mode=mode, data=data)
+
+    def close(self):
+        if self.process is not None:
+            self.kill()
+
+
+def documents(client, database, collection):
+    """All documents of a collection of records, by id."""
+    found = {}
+    for name in client[database].list_collection_names():
+        if name.endswith("." + collection):
+            for document in client[database][name].find():
+                found[str(document["_id"])] = document
+    return found

@@ -345,8 +345,8 @@ static int write_group(fb_lmdb *store, const request *group)
     atomic_fetch_add(&store->turn, 1);
     if (rc == 0) {
         store->failing = false;
+        stats_after_commit(store, count);
     }
-    if (rc == 0) stats_after_commit(store, count);
     if (store->documents != NULL) {
         uint64_t w = group == NULL ? 0 : group->w;
         int handed = fb_store_documents_over(store->documents, rc == 0, store->incarnation, w);

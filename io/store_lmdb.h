@@ -107,7 +107,7 @@ typedef struct fb_lmdb_stats {
     bool held;           /* write sets are kept and tried again */
     bool has_documents;
     fb_worker_stats documents;
-} fb_lmdb_stats;         /* of the thread that reads near */
+} fb_lmdb_stats;
 
 /* Opens or makes the store and starts its thread. What is there is checked first, in a child
  * process; a damaged file is moved into a new directory beside this one, DIRECTORY.damaged-N, and

@@ -74,6 +74,18 @@ def run(program, poison, words):
     return last
 
 
+def parted(programs, other, words):
+    """Where the first program and another one part, by their hashes after every 65,536 steps."""
+    fill = f" --poison {75 * other % 255}"
+    if " " in programs[0] + programs[other]:
+        return "one of them runs in another program: nothing looks for the place"
+    sides = [programs[0], programs[other] + fill]
+    done = subprocess.run([programs[0], "diff", *sides, *words], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True)
+    return (f"where they part: ./dev sim diff '{sides[0]}' '{sides[1]}' {' '.join(words)}\n"
+            + "".join(f"    {line}\n" for line in done.stdout.splitlines()[:-1]))
+
+
 def compare(runs, programs):
     """Runs all with all. Prints what differs; the results of the first program, and the counts."""
     differing = failing = 0
@@ -89,11 +101,10 @@ def compare(runs, programs):
                 for program, result in zip(programs, results):
                     print(f"{' '.join(words)}: {program}: {result['result']} after "
                           f"{result['events']} steps, hash {result['hash']}")
-                other = next((program for program, result in zip(programs, results)
+                other = next((i for i, result in enumerate(results)
                               if result["hash"] != results[0]["hash"]
-                              or result["events"] != results[0]["events"]), programs[1])
-                print(f"where they part: ./dev sim diff '{programs[0]}' '{other}' "
-                      + " ".join(words))
+                              or result["events"] != results[0]["events"]), 1)
+                print(parted(programs, other, words))
             if any(result["result"] != "pass" for result in results):
                 failing += 1
                 print(f"{' '.join(words)}: {results[0]['result']}, check {results[0].get('check')}")

@@ -298,8 +298,10 @@ void fb_window_resend(fb_node *node, uint32_t link)
     if (!channel->up || channel->count == 0) return;
     channel->given = 0;
     if (channel->out == FB_OUT_MESSAGE) channel->out = FB_OUT_NONE;
-    channel->backoff_ns = fb_min_u64(fb_add_sat_u64(channel->backoff_ns, channel->backoff_ns),
-                                     node->options.timing.resend_max_ns);
+    uint64_t doubled = fb_add_sat_u64(channel->backoff_ns, channel->backoff_ns);
+    channel->backoff_ns =
+        MUTANT(RESEND_HURRIES, fb_min_u64(doubled, node->options.timing.resend_max_ns),
+               channel->backoff_ns / 2);
     fb_link_touch(node, link);
     fb_link_has_output(node, link, FB_CHANNEL_MESSAGING);
 }

@@ -22,7 +22,8 @@
 
 static const char usage[] =
     "usage: faberio sim diff A B [flags of run]\n"
-    "A, B: a seed, a schedule's FILE, a program of another build, or 'flags of run' in one word.\n"
+    "A, B: a seed, a schedule's FILE, a program of another build, or 'flags of run' in one word,\n"
+    "which may begin with a program.\n"
     "The flags behind them hold for both. Exit 13 when the runs part.\n";
 
 /* One of the two: a program with words, and what it writes. */
@@ -75,7 +76,12 @@ static bool side_read(side *s, const char *word, int argc, char **argv)
     bool whole = true;
     if (strchr(word, ' ') != NULL || word[0] == '-') {
         char *rest = NULL;
-        for (char *w = strtok_r(s->own, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest)) {
+        char *w = strtok_r(s->own, " ", &rest);
+        if (w != NULL && is_program(w) && strchr(w, '/') != NULL) {
+            s->program = w;
+            w = strtok_r(NULL, " ", &rest);
+        }
+        for (; w != NULL; w = strtok_r(NULL, " ", &rest)) {
             whole = word_add(s, w) && whole;
         }
     } else if (fb_sim_parse_seed(word, &config)) {

@@ -61,6 +61,15 @@ def test_two_programs(sim, tmp_path):
     assert verdict["result"] == "pass"
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_two_builds_agree_at_every_checkpoint(sim, seed):
+    """Two flavours of the build, with and without planted bugs, each with its own fill of memory."""
+    sides = [f"{sim.program.with_name(name)} --poison {byte}"
+             for name, byte in (("faberio-sim", 90), ("faberio-sim-mutants", 165))]
+    verdict, _ = diff(sim, *sides, "--seed", seed, "--events", 140000, code=0)
+    assert verdict["result"] == "pass" and verdict["equal_to"] >= 140000
+
+
 def test_two_schedules(sim, tmp_path):
     path = tmp_path / "a.sched"
     sim.run("run", "--seed", 1, "--mutant", "answered-when-executed", "--schedule", path, code=10)

@@ -293,6 +293,26 @@ static fb_status get(test_net *net, uint32_t i, fb_id space, uint32_t record)
     return test_net_answer(net, i, FB_VERB_RECORD_GET, &w)->status;
 }
 
+static void names_of_collections_have_a_length(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    static char name[FB_COLLECTION_NAME_BYTES_MAX + 1];
+    memset(name, 'n', sizeof name);
+    for (size_t len = sizeof name - 1; len <= sizeof name; len++) {
+        static uint8_t bytes[512];
+        fb_writer w = fb_writer_of(bytes, sizeof bytes);
+        fb_write_id(&w, space);
+        fb_write_u8(&w, 1);
+        fb_write_span16(&w, fb_span_of(name, len));
+        fb_write_id(&w, test_net_record_id(1));
+        fb_status status = test_net_answer(net, 0, FB_VERB_RECORD_GET, &w)->status;
+        assert_int_equal(status, len == sizeof name ? FB_ERR_LIMIT : FB_ERR_NOT_FOUND);
+    }
+    test_net_free(net);
+}
+
 /* A record that no answer could hold could be read by nobody, nor what stands behind it in a list.
  */
 static void a_record_fits_an_answer(void **state)
@@ -513,6 +533,7 @@ int main(void)
         cmocka_unit_test(ends_of_the_range),
         cmocka_unit_test(insertions_win_over_removals_that_had_not_seen_them),
         cmocka_unit_test(long_elements_are_stored_apart),
+        cmocka_unit_test(names_of_collections_have_a_length),
         cmocka_unit_test(a_record_fits_an_answer),
         cmocka_unit_test(kinds_are_not_mixed),
         cmocka_unit_test(names_of_columns),

@@ -278,6 +278,7 @@ static void tables_are_bounded(void **state)
     static char long_arguments[FB_CALL_ARGUMENTS_MAX + 2];
     memset(long_arguments, 'a', sizeof long_arguments - 1);
     assert_int_equal(start(long_arguments), FB_ERR_LIMIT);
+    assert_int_equal(in_use(0), 0);
     for (uint32_t i = 0; i < options.sizes.calls / 2; i++) {
         uint32_t call;
         assert_int_equal(fb_call_start(&fakes[0]->node, 1, FB_METHOD_FETCH, fb_span_text("ask"),
@@ -294,6 +295,24 @@ static void tables_are_bounded(void **state)
     assert_int_equal(eaten.lasts, options.sizes.calls / 2);
     assert_int_equal(eaten.status, FB_ERR_UNREACHABLE);
     assert_int_equal(serve.ended, serve.begun);
+    assert_int_equal(in_use(0), 0);
+}
+
+static void arguments_may_be_as_long_as_the_limit(void **state)
+{
+    (void)state;
+    link_up(0, 1);
+    link_up(2, 1);
+    static char arguments[FB_CALL_ARGUMENTS_MAX + 1];
+    memset(arguments, '.', sizeof arguments - 1);
+    memcpy(arguments, "ask", 3);
+    serve.pieces = 1;
+    serve.size = 8;
+    assert_int_equal(start(arguments), FB_OK);
+    for (int i = 0; i < 10; i++) settle(false);
+    assert_int_equal(serve.begun, 1);
+    assert_int_equal(eaten.lasts, 1);
+    assert_int_equal(eaten.status, FB_OK);
     assert_int_equal(in_use(0), 0);
 }
 
@@ -546,6 +565,7 @@ int main(void)
         TEST(answers_may_come_later),
         TEST(the_server_says_why_not),
         TEST(tables_are_bounded),
+        TEST(arguments_may_be_as_long_as_the_limit),
         TEST(a_broken_link_ends_calls),
         TEST(deadlines_hold_at_both_ends),
         TEST(cancel_before_and_after_it_left),

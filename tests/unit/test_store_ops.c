@@ -288,6 +288,62 @@ static void digests_follow_the_events(void **state)
     test_net_free(b);
 }
 
+/* What a driver says of a range, as keys and with what it says of the whole. */
+typedef struct told_range {
+    const char *what;
+    uint8_t flags;
+    uint8_t whole;
+    uint32_t count;
+    const char *keys[3];
+    uint32_t value_len, given;
+    bool good;
+} told_range;
+
+static bool range_is_believed(const told_range *t, bool one_byte_more)
+{
+    uint8_t asked[64], answer[256];
+    fb_writer items = fb_writer_of(asked, sizeof asked), w = fb_writer_of(answer, sizeof answer);
+    fb_read_item item = {FB_READ_RANGE,     t->flags,         8, 3, 1u << 16,
+                         fb_span_text("b"), fb_span_text("y")};
+    fb_read_item_write(&items, &item);
+    fb_op op = {.round = 1, .block = asked, .block_cap = sizeof asked};
+    op.rounds[0] = (fb_op_round_bytes){.items = 1, .set_at = 0, .set_len = (uint32_t)items.at};
+    fb_write_u8(&w, t->whole);
+    fb_write_u32(&w, t->count);
+    for (uint32_t i = 0; i < 3 && t->keys[i] != NULL; i++) {
+        fb_read_entry entry = {fb_span_text(t->keys[i]), t->value_len, {answer, t->given}};
+        fb_read_entry_write(&w, &entry);
+    }
+    if (one_byte_more) fb_write_u8(&w, 0);
+    return fb_merge_check(&op, fb_writer_span(&w));
+}
+
+static void what_a_driver_says_of_a_range_is_checked(void **state)
+{
+    (void)state;
+    static const told_range told[] = {
+        {"in order", 0, 1, 3, {"b", "c", "x"}, 8, 8, true},
+        {"nothing, and that is all", 0, 1, 0, {NULL}, 0, 0, true},
+        {"stopped by a bound", 0, 0, 2, {"b", "c"}, 8, 8, true},
+        {"from the end", FB_READ_DESCENDING, 1, 3, {"x", "c", "b"}, 8, 8, true},
+        {"of longer values their beginning", 0, 1, 1, {"c"}, 100, 8, true},
+        {"out of order", 0, 1, 3, {"b", "x", "c"}, 8, 8, false},
+        {"one key twice", 0, 1, 2, {"c", "c"}, 8, 8, false},
+        {"from the end, out of order", FB_READ_DESCENDING, 1, 2, {"c", "x"}, 8, 8, false},
+        {"before the first", 0, 1, 1, {"a"}, 8, 8, false},
+        {"the first beyond", 0, 1, 1, {"y"}, 8, 8, false},
+        {"more than was asked for", 0, 1, 4, {"b", "c", "d"}, 8, 8, false},
+        {"fewer than it says", 0, 1, 3, {"b", "c"}, 8, 8, false},
+        {"stopped before the first", 0, 0, 0, {NULL}, 0, 0, false},
+        {"neither whole nor stopped", 0, 2, 1, {"c"}, 8, 8, false},
+        {"more of a value than it has", 0, 1, 1, {"c"}, 4, 8, false},
+    };
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        if (range_is_believed(&told[i], false) != told[i].good) fail_msg("%s", told[i].what);
+        assert_false(range_is_believed(&told[i], true));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +355,7 @@ int main(void)
         cmocka_unit_test(identifiers_rise_across_restarts),
         cmocka_unit_test(a_newer_store_is_refused),
         cmocka_unit_test(digests_follow_the_events),
+        cmocka_unit_test(what_a_driver_says_of_a_range_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,8 @@ const fb_route fb_routes[] = {
     {"POST", SPACE "/leave", NULL, fb_post_leave, false, false},
     {"POST", SPACE "/invites", NULL, fb_post_invites, false, false},
     {"GET", SPACE "/members", NULL, fb_get_members, false, false},
+    {"PUT", SPACE "/members/*", NULL, fb_put_member, false, false},
+    {"POST", SPACE "/rename", NULL, fb_post_rename, false, false},
     {"POST", SPACE "/approvals", NULL, fb_post_approvals, false, false},
 
     {"POST", "/v1/apps", NULL, fb_post_apps, false, false},

@@ -121,16 +121,8 @@ static void approved(fb_exchange *x, fb_error error, fb_span answer)
     fb_exchange_finish(x, 200, true);
 }
 
-static void approve_in_space(fb_exchange *x)
+static void ask_about_member(fb_exchange *x, fb_verb verb, const char *node, const char *role)
 {
-    fb_json_object_in body;
-    const char *role = NULL;
-    if (!fb_exchange_body(x, &body, "node_id role")) return;
-    const char *node = fb_exchange_body_text(x, &body, "node_id", 32);
-    if (node == NULL || !fb_exchange_body_option(x, &body, "role", &role)) {
-        fb_json_object_free(&body);
-        return;
-    }
     x->count = role == NULL ? 2 : fb_role_parse(role);
     if (!fb_hex_parse(fb_span_text(node), x->record.b, sizeof x->record.b)) {
         fb_exchange_fail(x, FB_ERR_ARGUMENT, "node_id: 32 lowercase hexadecimal digits");
@@ -142,7 +134,18 @@ static void approve_in_space(fb_exchange *x)
         fb_write_id(&w, x->space);
         fb_write_id(&w, x->record);
         fb_write_u8(&w, (uint8_t)x->count);
-        fb_exchange_ask(x, FB_VERB_SPACE_APPROVE, 0, fb_writer_span(&w), approved);
+        fb_exchange_ask(x, verb, 0, fb_writer_span(&w), approved);
+    }
+}
+
+static void approve_in_space(fb_exchange *x)
+{
+    fb_json_object_in body;
+    const char *role = NULL;
+    if (!fb_exchange_body(x, &body, "node_id role")) return;
+    const char *node = fb_exchange_body_text(x, &body, "node_id", 32);
+    if (node != NULL && fb_exchange_body_option(x, &body, "role", &role)) {
+        ask_about_member(x, FB_VERB_SPACE_APPROVE, node, role);
     }
     fb_json_object_free(&body);
 }
@@ -150,4 +153,54 @@ static void approve_in_space(fb_exchange *x)
 void fb_post_approvals(fb_exchange *x)
 {
     fb_exchange_with_space(x, approve_in_space);
+}
+
+static void role_in_space(fb_exchange *x)
+{
+    fb_json_object_in body;
+    if (!fb_exchange_body(x, &body, "role")) return;
+    const char *role = fb_exchange_body_text(x, &body, "role", 16);
+    if (role != NULL) ask_about_member(x, FB_VERB_SPACE_ROLE, x->args[1], role);
+    fb_json_object_free(&body);
+}
+
+void fb_put_member(fb_exchange *x)
+{
+    fb_exchange_with_space(x, role_in_space);
+}
+
+/* Renaming. */
+
+static void renamed(fb_exchange *x, fb_error error, fb_span answer)
+{
+    (void)answer;
+    if (fb_exchange_refused(x, error)) return;
+    fb_json_open(&x->out, NULL, '{');
+    fb_json_uuid(&x->out, "space_id", x->space);
+    fb_json_member(&x->out, "name", fb_text_string(&x->scratch));
+    fb_exchange_finish(x, 200, true);
+}
+
+static void rename_space(fb_exchange *x)
+{
+    fb_json_object_in body;
+    fb_id id;
+    if (!fb_exchange_body(x, &body, "name")) return;
+    const char *name = fb_exchange_body_text(x, &body, "name", FB_SPACE_NAME_BYTES_MAX);
+    if (name != NULL && fb_uuid_parse(fb_span_text(name), &id)) {
+        fb_exchange_fail(x, FB_ERR_EXISTS, "name: written like the id of a space");
+    } else if (name != NULL) {
+        uint8_t room[16 + 2 + FB_SPACE_NAME_BYTES_MAX];
+        fb_writer w = fb_writer_of(room, sizeof room);
+        fb_write_id(&w, x->space);
+        fb_write_span16(&w, fb_span_text(name));
+        fb_text_put(&x->scratch, name);
+        fb_exchange_ask(x, FB_VERB_SPACE_RENAME, 0, fb_writer_span(&w), renamed);
+    }
+    fb_json_object_free(&body);
+}
+
+void fb_post_rename(fb_exchange *x)
+{
+    fb_exchange_with_space(x, rename_space);
 }

@@ -132,3 +132,22 @@ fb_exit fb_cmd_space_approve(fb_cli *cli)
     fb_json_close(&body, '}');
     return free_both(fb_http_print(cli, "POST", path.p, body.p), &path, &body);
 }
+
+fb_exit fb_cmd_space_role(fb_cli *cli)
+{
+    fb_text path = space_path(cli, "/members"), body = {0};
+    fb_path_put(&path, cli->argv[1]);
+    fb_json_open(&body, NULL, '{');
+    fb_json_member(&body, "role", cli->argv[2]);
+    fb_json_close(&body, '}');
+    return free_both(fb_http_print(cli, "PUT", path.p, body.p), &path, &body);
+}
+
+fb_exit fb_cmd_space_rename(fb_cli *cli)
+{
+    fb_text path = space_path(cli, "/rename"), body = {0};
+    fb_json_open(&body, NULL, '{');
+    fb_json_member(&body, "name", cli->argv[1]);
+    fb_json_close(&body, '}');
+    return free_both(fb_http_print(cli, "POST", path.p, body.p), &path, &body);
+}

@@ -92,6 +92,11 @@ static const fb_command commands[] = {
     {"space approve", "SPACE NODE [--role admin|writer|reader]", "let a node in that asked to join",
      "role=", "Default role: writer. Exit code 5 when the node has not asked.", 2, 2,
      fb_cmd_space_approve, NULL},
+    {"space role", "SPACE NODE admin|writer|reader", "what a member may do", "",
+     "Admins alone may say so. A reader's writes are refused, at its node and everywhere.", 3, 3,
+     fb_cmd_space_role, NULL},
+    {"space rename", "SPACE NAME", "call a space otherwise, at every member; its id stays", "",
+     NULL, 2, 2, fb_cmd_space_rename, NULL},
 
     {"app create", "NAME", "a new application and its token", "", "The token is shown only now.", 1,
      1, fb_cmd_app_create, NULL},
@@ -147,6 +152,9 @@ static const char *const not_built[] = {
     "space revoke",   "space role", "space rename", "space delete", "file",        "file put",
     "file get",       "file list",  "file delete",  "policy",       "policy show", "policy set",
     "policy explain", "export",     "import",       "verify",       "key rotate",
+    "space revoke", "space delete", "file",        "file put",   "file get",       "file list",
+    "file delete",  "policy",       "policy show", "policy set", "policy explain", "export",
+    "import",       "verify",       "key backup",  "key rotate",
 };
 
 static void usage(FILE *out)

@@ -444,12 +444,31 @@ static void member_race(fb_sim_world *world, const fb_sim_window *w)
     }
 }
 
+/* Two members name the space, each after itself; who may not is refused. */
+static void rename_space(fb_sim_world *world, const fb_sim_window *w)
+{
+    const uint32_t who[2] = {w->a, w->b};
+    for (uint32_t i = 0; i < 2 && !world->stop; i++) {
+        const fb_sim_node *node = &world->nodes[who[i]];
+        if (node->core == NULL || !node->running || node->paused_until_ns > world->now_ns) continue;
+        char name[48];
+        uint8_t bytes[80];
+        int n = snprintf(name, sizeof name, "by %u #%u.%llu", (unsigned)who[i], (unsigned)w->key,
+                         (unsigned long long)w->acts);
+        fb_writer out = fb_writer_of(bytes, sizeof bytes);
+        fb_write_id(&out, world->space);
+        fb_write_span16(&out, fb_span_of(name, (size_t)n));
+        fb_sim_request(world, who[i], FB_VERB_SPACE_RENAME, 0, fb_writer_span(&out));
+        world->fired[w->fault]++;
+    }
+}
+
 static bool acts(uint32_t fault)
 {
     return fault == FB_SIM_FAULT_REPLAY || fault == FB_SIM_FAULT_FLAP ||
            fault == FB_SIM_FAULT_CRASH || fault == FB_SIM_FAULT_MEMBER_RACE ||
-           fault == FB_SIM_FAULT_POWER_FAIL || fault == FB_SIM_FAULT_RETRY_STORM ||
-           fb_sim_fault_is_byzantine(fault);
+           fault == FB_SIM_FAULT_RENAME || fault == FB_SIM_FAULT_POWER_FAIL ||
+           fault == FB_SIM_FAULT_RETRY_STORM || fb_sim_fault_is_byzantine(fault);
 }
 
 static uint64_t act_mean(const fb_sim_window *w)
@@ -478,6 +497,9 @@ void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
         break;
     case FB_SIM_FAULT_MEMBER_RACE:
         member_race(world, w);
+        break;
+    case FB_SIM_FAULT_RENAME:
+        rename_space(world, w);
         break;
     case FB_SIM_FAULT_RETRY_STORM:
         fb_sim_workload_storm(world, w->a, (uint32_t)w->q);

@@ -190,6 +190,7 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         w->p = roll(d, 1, 10) * 365 * 86400;
         break;
     case FB_SIM_FAULT_MEMBER_RACE:
+    case FB_SIM_FAULT_RENAME:
         w->p = roll_scale(d, 100 * MS, 5000 * MS);
         break;
     case FB_SIM_FAULT_HOT_KEY:

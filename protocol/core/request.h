@@ -48,6 +48,9 @@ typedef enum fb_verb {
      * node is a member, and a member leaves by a statement. */
     FB_VERB_SPACE_LEAVE = 17,
 
+    /* space id, span16 name -> nothing: every member calls it so, from when it hears of it */
+    FB_VERB_SPACE_RENAME = 18,
+
     /* span16 name -> u64 principal, 32 bytes of token; FB_ERR_EXISTS */
     FB_VERB_APP_CREATE = 20,
     /* span16 name, space id -> nothing */

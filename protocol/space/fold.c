@@ -66,6 +66,13 @@ static fb_status check(const fb_node *node, uint32_t space, const fb_own_change 
                    : FB_ERR_BATCH_POLICY;
     case FB_STATEMENT_MEMBER:
         return check_member(node, space, change, statement);
+    case FB_STATEMENT_NAME: {
+        const fb_member *author = approved_author(node, space, &change->author);
+        if (!fb_b32_equal(statement->key, s->creator)) return FB_ERR_STATEMENT;
+        return author != NULL && MUTANT(ANYBODY_RENAMES, author->role == FB_ROLE_ADMIN, true)
+                   ? FB_OK
+                   : FB_ERR_BATCH_POLICY;
+    }
     case FB_STATEMENT_ADDRESS:
         return fb_b32_equal(statement->key, change->author) &&
                        approved_author(node, space, &change->author) != NULL
@@ -159,13 +166,39 @@ static void plan_dials(fb_node *node, uint32_t space)
     }
 }
 
+static fb_dot_stamp stamp_of(const fb_own_change *change)
+{
+    return (fb_dot_stamp){change->stamp, change->dot_node, change->dot_incarnation,
+                          change->dot_seq};
+}
+
+static void set_name(fb_space *space, const fb_statement *statement)
+{
+    space->name_len = statement->text_len;
+    memcpy(space->name, statement->text, statement->text_len);
+}
+
+/* A label: nothing is found by it but at this node. */
+static void fold_name(fb_node *node, uint32_t index, const fb_statement *statement,
+                      const fb_own_change *change)
+{
+    fb_space *space = fb_space_at(node, index);
+    fb_dot_stamp at = stamp_of(change);
+    bool later = space->name_at.incarnation == 0 || dot_stamp_compare(&at, &space->name_at) > 0;
+    if (!MUTANT(NAME_THAT_COMES_LAST, later, true)) return;
+    space->name_at = at;
+    set_name(space, statement);
+    fb_space_touch(node, index);
+    fb_space_put(node, index);
+    fb_space_observe_name(node, index);
+}
+
 static void fold_root(fb_node *node, uint32_t index, const fb_statement *statement)
 {
     fb_space *space = fb_space_at(node, index);
     if (space->rooted) return;
     space->rooted = true;
-    space->name_len = statement->text_len;
-    memcpy(space->name, statement->text, statement->text_len);
+    if (space->name_at.incarnation == 0) set_name(space, statement);
     fb_space_touch(node, index);
     fb_space_put(node, index);
     fb_member_observe(
@@ -234,7 +267,7 @@ static void fold_address(fb_node *node, uint32_t space, const fb_statement *stat
         fb_member_find(node, space, fb_node_id_of(node->options.provider, &statement->key));
     if (index == FB_NONE) return;
     fb_member *member = fb_member_at(node, index);
-    fb_dot_stamp at = {change->stamp, change->dot_node, change->dot_incarnation, change->dot_seq};
+    fb_dot_stamp at = stamp_of(change);
     if (member->address_len != 0 && dot_stamp_compare(&at, &member->address_at) <= 0) return;
     fb_span said = fb_span_of(statement->text, statement->text_len);
     bool moved = !fb_span_equal(address_of(member), said);
@@ -258,6 +291,9 @@ void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change)
         break;
     case FB_STATEMENT_MEMBER:
         fold_member(node, space, &statement, change->batch);
+        break;
+    case FB_STATEMENT_NAME:
+        fold_name(node, space, &statement, change);
         break;
     case FB_STATEMENT_ADDRESS:
         fold_address(node, space, &statement, change);

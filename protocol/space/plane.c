@@ -43,6 +43,7 @@ static void space_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u64(w, proof.lo);
     fb_write_u64(w, proof.hi);
     if (space->left) fb_write_u8(w, 1);
+    if (space->name_at.incarnation != 0) fb_dot_stamp_write(w, &space->name_at);
 }
 
 static uint32_t member_count(const fb_node *node)
@@ -67,10 +68,7 @@ static void member_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u8(w, member->dialled);
     fb_write_id(w, member->invite);
     fb_write_u64(w, member->approved_w);
-    fb_write_u64(w, (uint64_t)member->address_at.stamp);
-    fb_write_id(w, member->address_at.node);
-    fb_write_u64(w, member->address_at.incarnation);
-    fb_write_u64(w, member->address_at.seq);
+    fb_dot_stamp_write(w, &member->address_at);
     fb_write_span16(w, fb_span_of(member->address, member->address_len));
 }
 

@@ -37,6 +37,7 @@ uint32_t fb_space_find_tag(const fb_node *node, const uint8_t tag[16]); /* profi
 uint32_t fb_space_capacity(const fb_node *node);
 bool fb_space_exists(const fb_node *node, uint32_t space);
 fb_id fb_space_id(const fb_node *node, uint32_t space);
+fb_span fb_space_name(const fb_node *node, uint32_t space);
 uint32_t fb_space_local(const fb_node *node, uint32_t space); /* number used in store keys */
 
 uint32_t fb_member_find(const fb_node *node, uint32_t space, fb_id peer);
@@ -48,6 +49,8 @@ fb_id fb_member_id(const fb_node *node, uint32_t member);
 fb_b32 fb_member_key(const fb_node *node, uint32_t member);
 fb_member_status fb_member_status_of(const fb_node *node, uint32_t member);
 fb_role fb_member_role(const fb_node *node, uint32_t member);
+/* The number of the statement about it that counts, from 1. */
+uint32_t fb_member_standing(const fb_node *node, uint32_t member);
 
 /* This node's own standing. */
 fb_member_status fb_space_own_status(const fb_node *node, uint32_t space);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs: create, list, members, approve, role. */
+/* Verbs: create, list, members, approve, role, rename. */
 #include "protocol/link/link.h"
 #include "protocol/space/fold.h"
 #include "protocol/space/requests.h"
@@ -145,14 +145,26 @@ static void on_members(fb_node *node, fb_request request, fb_span arguments)
     fb_reply(node, request.index, FB_OK, fb_writer_span(&w));
 }
 
-/* approve and role: both write the one statement about a member. */
+/* approve, role and rename: each writes one statement. */
 
-static void member_done(fb_node *node, uint64_t user, fb_status status, uint64_t w)
+static void stated(fb_node *node, uint64_t user, fb_status status, uint64_t w)
 {
     fb_waiting by = {(uint32_t)user, node->spaces->stating[(uint32_t)user]};
     node->spaces->stating[(uint32_t)user] = 0;
     if (!fb_request_is_open(node, &by)) return;
     fb_reply_held(node, by.index, status, status == FB_OK ? w : fb_w_durable(node), FB_NO_BYTES);
+}
+
+static void state(fb_node *node, fb_request request, uint32_t space, const fb_statement *statement)
+{
+    fb_statement_fields fields;
+    fb_statement_encode(statement, &fields);
+    fb_id record = fb_statement_record(fb_space_id(node, space), statement->kind, &statement->key);
+    /* `done` finds the request by its index; the number tells whether it is still the same one. */
+    node->spaces->stating[request.index] = request.number;
+    fb_status status = fb_database_write(node, space, FB_AREA_SPACE, FB_NO_BYTES, record,
+                                         fields.field, fields.count, stated, request.index);
+    if (status != FB_OK) fb_request_refuse(node, request, status);
 }
 
 static void state_member(fb_node *node, fb_request request, uint32_t space, uint32_t member,
@@ -164,14 +176,33 @@ static void state_member(fb_node *node, fb_request request, uint32_t space, uint
     statement.key = fb_member_key(node, member);
     statement.status = FB_MEMBER_APPROVED;
     statement.role = role;
-    fb_statement_fields fields;
-    fb_statement_encode(&statement, &fields);
-    fb_id record = fb_statement_record(fb_space_id(node, space), statement.kind, &statement.key);
-    /* `done` finds the request by its index; the number tells whether it is still the same one. */
-    node->spaces->stating[request.index] = request.number;
-    fb_status status = fb_database_write(node, space, FB_AREA_SPACE, FB_NO_BYTES, record,
-                                         fields.field, fields.count, member_done, request.index);
-    if (status != FB_OK) fb_request_refuse(node, request, status);
+    state(node, request, space, &statement);
+}
+
+static void on_rename(fb_node *node, fb_request request, fb_span arguments)
+{
+    if (!fb_request_by_operator(node, request)) return;
+    fb_reader r = fb_reader_of(arguments);
+    fb_id id = fb_read_id(&r);
+    fb_span name = fb_read_span16(&r);
+    if (!fb_reader_done(&r) || !fb_name_is_valid(name)) {
+        fb_request_refuse(node, request, FB_ERR_REQUEST_MALFORMED);
+        return;
+    }
+    uint32_t space = fb_space_find(node, id);
+    fb_status status = fb_space_may_admit(node, space);
+    if (MUTANT(ANYBODY_RENAMES, status, status == FB_ERR_NOT_AUTHORISED ? FB_OK : status) !=
+        FB_OK) {
+        fb_request_refuse(node, request, status);
+        return;
+    }
+    fb_statement statement;
+    memset(&statement, 0, sizeof statement);
+    statement.kind = FB_STATEMENT_NAME;
+    statement.key = fb_space_at(node, space)->creator;
+    statement.text_len = (uint8_t)name.len;
+    memcpy(statement.text, name.p, name.len);
+    state(node, request, space, &statement);
 }
 
 static void on_statement(fb_node *node, fb_request request, fb_span arguments)
@@ -224,4 +255,5 @@ void fb_space_verbs_register(fb_node *node)
     fb_verb_register(node, FB_VERB_SPACE_APPROVE, on_statement);
     fb_verb_register(node, FB_VERB_SPACE_ROLE, on_statement);
     fb_verb_register(node, FB_VERB_SPACE_LEAVE, fb_space_on_leave);
+    fb_verb_register(node, FB_VERB_SPACE_RENAME, on_rename);
 }

@@ -37,6 +37,7 @@ static const struct kind {
                              1u << FIELD_KEY | 1u << FIELD_STATUS | 1u << FIELD_ROLE},
     [FB_STATEMENT_ADDRESS] = {TEXT("\"address\""), "faberio-address-v1",
                               1u << FIELD_KEY | 1u << FIELD_ADDRESS},
+    [FB_STATEMENT_NAME] = {TEXT("\"name\""), "faberio-name-v1", 1u << FIELD_KEY | 1u << FIELD_NAME},
 };
 
 static const fb_span status_approved = TEXT("\"approved\"");
@@ -136,7 +137,7 @@ void fb_statement_encode(const fb_statement *statement, fb_statement_fields *out
         return;
     }
     fb_span text = quote(fb_span_of(statement->text, statement->text_len), out->text);
-    add(out, statement->kind == FB_STATEMENT_SPACE ? FIELD_NAME : FIELD_ADDRESS, text);
+    add(out, statement->kind == FB_STATEMENT_ADDRESS ? FIELD_ADDRESS : FIELD_NAME, text);
 }
 
 static bool is_string(fb_span value)
@@ -217,13 +218,12 @@ fb_status fb_statement_decode(const fb_field_write *fields, uint32_t count, fb_s
     if (kind == FB_STATEMENT_MEMBER) {
         FB_TRY(read_member(value, &statement));
     } else {
-        if (!read_text(value[kind == FB_STATEMENT_SPACE ? FIELD_NAME : FIELD_ADDRESS],
-                       &statement)) {
+        bool address = kind == FB_STATEMENT_ADDRESS;
+        if (!read_text(value[address ? FIELD_ADDRESS : FIELD_NAME], &statement)) {
             return FB_ERR_STATEMENT;
         }
         fb_span text = fb_span_of(statement.text, statement.text_len);
-        bool valid =
-            kind == FB_STATEMENT_SPACE ? fb_name_is_valid(text) : fb_address_is_valid(text);
+        bool valid = address ? fb_address_is_valid(text) : fb_name_is_valid(text);
         if (!valid) return FB_ERR_STATEMENT;
     }
     *out = statement;

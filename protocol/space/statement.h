@@ -14,6 +14,7 @@ typedef enum fb_statement_kind {
     FB_STATEMENT_SPACE = 1,   /* the root: name, full key of the creator, who signs it */
     FB_STATEMENT_MEMBER = 2,  /* an admin says: this key is approved in this role */
     FB_STATEMENT_ADDRESS = 3, /* a member says where it can be dialled */
+    FB_STATEMENT_NAME = 4,    /* an admin says: the space is called so; key: the creator's */
 } fb_statement_kind;
 
 typedef struct fb_statement {
@@ -22,7 +23,7 @@ typedef struct fb_statement {
     fb_member_status status; /* MEMBER: approved */
     fb_role role;            /* MEMBER */
     uint8_t text_len;
-    uint8_t text[FB_SPACE_NAME_BYTES_MAX]; /* SPACE: name; ADDRESS: address */
+    uint8_t text[FB_SPACE_NAME_BYTES_MAX]; /* SPACE, NAME: name; ADDRESS: address */
 } fb_statement;
 
 _Static_assert(FB_SPACE_NAME_BYTES_MAX <= UINT8_MAX, "its length fits a byte");

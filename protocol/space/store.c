@@ -14,6 +14,7 @@ enum space_flag {
     FLAG_ROOTED = 1u,
     FLAG_TAKEN = 2u,
     FLAG_JOINING = 4u,
+    FLAG_RENAMED = 16u,
     FLAG_LEFT = 8u, /* kept so that its number is not used again: areas may stand under it */
 };
 
@@ -65,6 +66,15 @@ static int64_t read_i64(fb_reader *r)
     return v <= INT64_MAX ? (int64_t)v : -(int64_t)(UINT64_MAX - v) - 1;
 }
 
+static fb_dot_stamp read_dot_stamp(fb_reader *r)
+{
+    fb_dot_stamp at = {.stamp = read_i64(r)};
+    at.node = fb_read_id(r);
+    at.incarnation = fb_read_u64(r);
+    at.seq = fb_read_u64(r);
+    return at;
+}
+
 /* Copies a span16 into a buffer of a table; the reader fails when it does not fit. */
 static uint8_t read_text(fb_reader *r, uint8_t *out, size_t cap)
 {
@@ -79,7 +89,8 @@ void fb_space_put(fb_node *node, uint32_t index)
 {
     const fb_space *space = fb_space_at(node, index);
     unsigned flags = (space->rooted ? FLAG_ROOTED : 0u) | (space->taken ? FLAG_TAKEN : 0u) |
-                     (space->joining.given ? FLAG_JOINING : 0u) | (space->left ? FLAG_LEFT : 0u);
+                     (space->joining.given ? FLAG_JOINING : 0u) | (space->left ? FLAG_LEFT : 0u) |
+                     (space->name_at.incarnation != 0 ? FLAG_RENAMED : 0u);
     put_entry e;
     begin_space(node, &e, index, ITEM_SPACE);
     fb_write_id(&e.v, space->id);
@@ -94,6 +105,7 @@ void fb_space_put(fb_node *node, uint32_t index)
         fb_write_b32(&e.v, joining->inviter);
         fb_write_span16(&e.v, fb_span_of(joining->address, joining->address_len));
     }
+    if (space->name_at.incarnation != 0) fb_dot_stamp_write(&e.v, &space->name_at);
     put(node, &e);
 }
 
@@ -114,10 +126,7 @@ void fb_member_put(fb_node *node, uint32_t index)
     fb_write_u8(&e.v, (uint8_t)member->status);
     fb_write_u8(&e.v, (uint8_t)member->role);
     fb_write_span16(&e.v, fb_span_of(member->address, member->address_len));
-    fb_write_u64(&e.v, (uint64_t)member->address_at.stamp);
-    fb_write_id(&e.v, member->address_at.node);
-    fb_write_u64(&e.v, member->address_at.incarnation);
-    fb_write_u64(&e.v, member->address_at.seq);
+    fb_dot_stamp_write(&e.v, &member->address_at);
     put(node, &e);
 }
 
@@ -217,6 +226,7 @@ static fb_status load_space_item(fb_node *node, uint32_t local, fb_reader *v)
         joining->inviter = fb_read_b32(v);
         joining->address_len = read_text(v, joining->address, sizeof joining->address);
     }
+    if ((flags & FLAG_RENAMED) != 0) space->name_at = read_dot_stamp(v);
     return FB_OK;
 }
 
@@ -260,10 +270,7 @@ static fb_status load_member(fb_node *node, fb_reader *k, fb_reader *v)
     if (index == FB_NONE) return FB_ERR_LIMIT;
     fb_member *member = fb_member_at(node, index);
     member->address_len = read_text(v, member->address, sizeof member->address);
-    member->address_at.stamp = read_i64(v);
-    member->address_at.node = fb_read_id(v);
-    member->address_at.incarnation = fb_read_u64(v);
-    member->address_at.seq = fb_read_u64(v);
+    member->address_at = read_dot_stamp(v);
     return FB_OK;
 }
 

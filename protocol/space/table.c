@@ -147,6 +147,15 @@ void fb_member_observe(fb_node *node, uint32_t index)
                fb_span_of(bytes, sizeof bytes));
 }
 
+void fb_space_observe_name(fb_node *node, uint32_t index)
+{
+    const fb_space *space = fb_space_at(node, index);
+    uint8_t bytes[16 + FB_SPACE_NAME_BYTES_MAX];
+    memcpy(bytes, space->id.b, 16);
+    memcpy(bytes + 16, space->name, space->name_len);
+    fb_observe(node, FB_FACT_NAMED, 0, 0, fb_span_of(bytes, 16u + space->name_len));
+}
+
 /* Spaces. */
 
 uint32_t fb_space_add(fb_node *node, fb_id id, uint32_t local, fb_b32 creator, fb_span name)
@@ -228,6 +237,11 @@ fb_id fb_space_id(const fb_node *node, uint32_t space)
     return fb_space_at(node, space)->id;
 }
 
+fb_span fb_space_name(const fb_node *node, uint32_t space)
+{
+    return fb_span_of(fb_space_at(node, space)->name, fb_space_at(node, space)->name_len);
+}
+
 uint32_t fb_space_local(const fb_node *node, uint32_t space)
 {
     return fb_space_at(node, space)->local;
@@ -263,6 +277,11 @@ fb_member_status fb_member_status_of(const fb_node *node, uint32_t member)
 fb_role fb_member_role(const fb_node *node, uint32_t member)
 {
     return fb_member_at(node, member)->role;
+}
+
+uint32_t fb_member_standing(const fb_node *node, uint32_t member)
+{
+    return fb_member_at(node, member)->status == FB_MEMBER_PENDING ? 0 : 1;
 }
 
 fb_member_status fb_space_own_status(const fb_node *node, uint32_t space)

@@ -33,6 +33,14 @@ typedef struct fb_joining {
     uint8_t address[FB_ADDRESS_BYTES_MAX];
 } fb_joining;
 
+/* When a text was stated, for the one that counts: the greatest (stamp, dot). */
+typedef struct fb_dot_stamp {
+    int64_t stamp;
+    fb_id node;
+    uint64_t incarnation;
+    uint64_t seq;
+} fb_dot_stamp;
+
 typedef struct fb_space {
     bool used;
     bool left;         /* the request to join was given up: for others it does not exist */
@@ -53,18 +61,12 @@ typedef struct fb_space {
     uint8_t address_len;
     uint16_t proof_len;
     uint8_t name[FB_SPACE_NAME_BYTES_MAX];
+    fb_dot_stamp name_at; /* of the last renaming; no incarnation: the name is the root's */
     uint8_t address[FB_ADDRESS_BYTES_MAX];       /* where this node can be dialled */
     uint8_t proof[FB_STATEMENT_PROOF_BYTES_MAX]; /* batch that made this node a member */
     fb_timer timer;
     fb_digest_cell cell;
 } fb_space;
-
-typedef struct fb_dot_stamp {
-    int64_t stamp;
-    fb_id node;
-    uint64_t incarnation;
-    uint64_t seq;
-} fb_dot_stamp;
 
 typedef struct fb_member {
     bool used;
@@ -157,6 +159,14 @@ static inline fb_member *fb_member_at(const fb_node *node, uint32_t member)
     return &node->spaces->member[member];
 }
 
+static inline void fb_dot_stamp_write(fb_writer *w, const fb_dot_stamp *at)
+{
+    fb_write_u64(w, (uint64_t)at->stamp);
+    fb_write_id(w, at->node);
+    fb_write_u64(w, at->incarnation);
+    fb_write_u64(w, at->seq);
+}
+
 void fb_space_touch(fb_node *node, uint32_t space);
 void fb_member_touch(fb_node *node, uint32_t member);
 
@@ -176,5 +186,6 @@ bool fb_member_fits(const fb_node *node);
 void fb_member_set_status(fb_node *node, uint32_t member, fb_member_status status);
 
 void fb_member_observe(fb_node *node, uint32_t member);
+void fb_space_observe_name(fb_node *node, uint32_t space);
 
 #endif

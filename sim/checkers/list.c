@@ -89,5 +89,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_etag_once,
     &fb_sim_check_change_feed,
     &fb_sim_check_retries_paused,
+    &fb_sim_check_membership,
     NULL,
 };

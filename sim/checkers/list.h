@@ -45,6 +45,7 @@ extern const fb_sim_check fb_sim_check_honest_fits;
 extern const fb_sim_check fb_sim_check_tables_empty;
 extern const fb_sim_check fb_sim_check_work_bounded;
 extern const fb_sim_check fb_sim_check_retries_paused;
+extern const fb_sim_check fb_sim_check_membership;
 
 /* Keys of what checks remember: never 0. */
 static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)

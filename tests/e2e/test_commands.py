@@ -343,8 +343,7 @@ def test_what_is_there_or_not_is_named(net):
 
 
 @pytest.mark.parametrize("args", [
-    ["space", "revoke", "s", "n"], ["space", "role", "s"],
-    ["space", "rename", "a", "b"], ["space", "delete", "s"],
+    ["space", "revoke", "s", "n"], ["space", "delete", "s"],
     ["file", "put", "s", "a", "b"], ["file", "list"],
     ["policy", "show"], ["policy", "set"],
     ["policy", "explain"], ["export", "s", "f"], ["import", "f"], ["verify", "s", "--peers"],

@@ -122,6 +122,16 @@ static void given_up(fb_exchange *x, fb_error error, fb_span answer)
     fb_exchange_fail(x, FB_ERR_DEADLINE, detail);
 }
 
+/* The request alone: who was let in at the last moment stays. */
+#define GIVE_UP_BYTES 17u
+static fb_span give_up(fb_id space, uint8_t room[GIVE_UP_BYTES])
+{
+    fb_writer w = fb_writer_of(room, GIVE_UP_BYTES);
+    fb_write_id(&w, space);
+    fb_write_u8(&w, 1);
+    return fb_writer_span(&w);
+}
+
 /* What the dials of the inviter's address came to, for the message; then the request is given up.
  */
 static void join_peers_listed(fb_exchange *x, fb_error error, fb_span answer)
@@ -136,7 +146,8 @@ static void join_peers_listed(fb_exchange *x, fb_error error, fb_span answer)
             j->last = row.last;
         }
     }
-    fb_exchange_ask(x, FB_VERB_SPACE_LEAVE, 0, fb_span_of(x->space.b, sizeof x->space.b), given_up);
+    uint8_t room[GIVE_UP_BYTES];
+    fb_exchange_ask(x, FB_VERB_SPACE_LEAVE, 0, give_up(x->space, room), given_up);
 }
 
 static void join_overdue(uv_timer_t *timer)
@@ -168,8 +179,9 @@ static void join_end(fb_exchange *x)
         fb_loop *loop = x->api->options.loop;
         fb_loop_cancel(loop, x->long_request);
         x->long_request = 0;
-        fb_loop_request(loop, FB_VERB_SPACE_LEAVE, 0, fb_span_of(x->space.b, sizeof x->space.b),
-                        nobody_listens, NULL);
+        uint8_t room[GIVE_UP_BYTES];
+        fb_loop_request(loop, FB_VERB_SPACE_LEAVE, 0, give_up(x->space, room), nobody_listens,
+                        NULL);
     }
     uv_close((uv_handle_t *)&j->deadline, join_freed);
 }
@@ -233,8 +245,9 @@ static void left(fb_exchange *x, fb_error error, fb_span answer)
 {
     (void)answer;
     if (error == FB_ERR_CONFLICT) {
-        fb_exchange_problem(x, 409, "conflict", "a member has taken the request",
-                            "it can refuse it; leaving is not built in this version");
+        fb_exchange_problem(x, 409, "conflict", "this node cannot leave now",
+                            "a member has taken its request, or it is the last admin: make another "
+                            "member one first");
         return;
     }
     if (fb_exchange_refused(x, error)) return;

@@ -29,6 +29,7 @@ const fb_route fb_routes[] = {
     {"POST", SPACE "/invites", NULL, fb_post_invites, false, false},
     {"GET", SPACE "/members", NULL, fb_get_members, false, false},
     {"PUT", SPACE "/members/*", NULL, fb_put_member, false, false},
+    {"DELETE", SPACE "/members/*", NULL, fb_delete_member, false, false},
     {"POST", SPACE "/rename", NULL, fb_post_rename, false, false},
     {"POST", SPACE "/approvals", NULL, fb_post_approvals, false, false},
 

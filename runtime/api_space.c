@@ -105,9 +105,24 @@ void fb_get_members(fb_exchange *x)
     fb_exchange_with_space(x, members_in_space);
 }
 
+/* What was taken away, and what it costs. */
+static void show_cut(fb_exchange *x, fb_span answer)
+{
+    fb_reader r = fb_reader_of(answer);
+    uint32_t areas = fb_read_u32(&r), lives = fb_read_u32(&r);
+    uint64_t lacking = fb_read_u64(&r);
+    if (!fb_reader_done(&r)) return;
+    fb_json_number(&x->out, "cut_areas", areas);
+    fb_json_number(&x->out, "cut_lives", lives);
+    fb_json_number(&x->out, "lost_batches", (int64_t)lacking);
+}
+
 static void approved(fb_exchange *x, fb_error error, fb_span answer)
 {
-    (void)answer;
+    if (error == FB_ERR_CONFLICT) {
+        fb_exchange_fail(x, error, "the last admin: make another member one first");
+        return;
+    }
     if (error == FB_ERR_NOT_ASKED) {
         fb_exchange_fail(x, error, "it has to ask with an invite first");
         return;
@@ -118,6 +133,7 @@ static void approved(fb_exchange *x, fb_error error, fb_span answer)
     fb_json_hex(&x->out, "node_id", x->record.b, sizeof x->record.b);
     fb_json_member(&x->out, "status", "approved");
     fb_json_member(&x->out, "role", fb_role_name((uint8_t)x->count));
+    if (answer.len != 0) show_cut(x, answer);
     fb_exchange_finish(x, 200, true);
 }
 
@@ -167,6 +183,41 @@ static void role_in_space(fb_exchange *x)
 void fb_put_member(fb_exchange *x)
 {
     fb_exchange_with_space(x, role_in_space);
+}
+
+/* Revoking. */
+
+static void revoked(fb_exchange *x, fb_error error, fb_span answer)
+{
+    if (error == FB_ERR_CONFLICT) {
+        fb_exchange_fail(x, error, "the last admin: make another member one first");
+        return;
+    }
+    if (fb_exchange_refused(x, error)) return;
+    fb_json_open(&x->out, NULL, '{');
+    fb_json_uuid(&x->out, "space_id", x->space);
+    fb_json_hex(&x->out, "node_id", x->record.b, sizeof x->record.b);
+    fb_json_member(&x->out, "status", "revoked");
+    show_cut(x, answer);
+    fb_exchange_finish(x, 200, true);
+}
+
+static void revoke_in_space(fb_exchange *x)
+{
+    if (!fb_hex_parse(fb_span_text(x->args[1]), x->record.b, sizeof x->record.b)) {
+        fb_exchange_fail(x, FB_ERR_ARGUMENT, "node_id: 32 lowercase hexadecimal digits");
+        return;
+    }
+    uint8_t room[32];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_write_id(&w, x->record);
+    fb_exchange_ask(x, FB_VERB_SPACE_REVOKE, 0, fb_writer_span(&w), revoked);
+}
+
+void fb_delete_member(fb_exchange *x)
+{
+    fb_exchange_with_space(x, revoke_in_space);
 }
 
 /* Renaming. */

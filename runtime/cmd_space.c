@@ -151,3 +151,10 @@ fb_exit fb_cmd_space_rename(fb_cli *cli)
     fb_json_close(&body, '}');
     return free_both(fb_http_print(cli, "POST", path.p, body.p), &path, &body);
 }
+
+fb_exit fb_cmd_space_revoke(fb_cli *cli)
+{
+    fb_text path = space_path(cli, "/members"), body = {0};
+    fb_path_put(&path, cli->argv[1]);
+    return free_both(fb_http_print(cli, "DELETE", path.p, NULL), &path, &body);
+}

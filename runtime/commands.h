@@ -25,6 +25,7 @@ fb_exit fb_cmd_space_leave(fb_cli *cli);
 fb_exit fb_cmd_space_members(fb_cli *cli);
 fb_exit fb_cmd_space_approve(fb_cli *cli);
 fb_exit fb_cmd_space_role(fb_cli *cli);
+fb_exit fb_cmd_space_revoke(fb_cli *cli);
 fb_exit fb_cmd_space_rename(fb_cli *cli);
 fb_exit fb_cmd_record_put(fb_cli *cli);
 fb_exit fb_cmd_record_get(fb_cli *cli);

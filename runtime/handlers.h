@@ -23,6 +23,7 @@ void fb_post_invites(fb_exchange *x);
 void fb_get_members(fb_exchange *x);
 void fb_post_approvals(fb_exchange *x);
 void fb_put_member(fb_exchange *x);
+void fb_delete_member(fb_exchange *x);
 void fb_post_rename(fb_exchange *x);
 
 void fb_post_apps(fb_exchange *x);

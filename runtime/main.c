@@ -84,9 +84,11 @@ static const fb_command commands[] = {
      "  --timeout TIME  100s unless told; then the request is given up (exit code 75)\n"
      "Interrupted or given up, nothing of the space stays here.",
      1, 1, fb_cmd_space_join, NULL},
-    {"space leave", "SPACE", "give up a request to join that no member has taken", "",
-     "Leaving a space that took this node is not built in this version.", 1, 1, fb_cmd_space_leave,
-     NULL},
+    {"space leave", "SPACE", "be a member no more, or give a request to join up", "",
+     "A member states that it leaves; what it has of the space stays here. Exit code 5 for the "
+     "last\n"
+     "admin, and for a request that a member has taken.",
+     1, 1, fb_cmd_space_leave, NULL},
     {"space members", "SPACE", "who takes part, with role and status", "", NULL, 1, 1,
      fb_cmd_space_members, NULL},
     {"space approve", "SPACE NODE [--role admin|writer|reader]", "let a node in that asked to join",
@@ -95,6 +97,11 @@ static const fb_command commands[] = {
     {"space role", "SPACE NODE admin|writer|reader", "what a member may do", "",
      "Admins alone may say so. A reader's writes are refused, at its node and everywhere.", 3, 3,
      fb_cmd_space_role, NULL},
+    {"space revoke", "SPACE NODE", "put a member out, with a cut at what is held of it here", "",
+     "What it signed and this node does not have is refused everywhere from now on: lost_batches "
+     "says\n"
+     "how much of that is known. `space approve` lets it in again. Exit code 5 for the last admin.",
+     2, 2, fb_cmd_space_revoke, NULL},
     {"space rename", "SPACE NAME", "call a space otherwise, at every member; its id stays", "",
      NULL, 2, 2, fb_cmd_space_rename, NULL},
 
@@ -149,12 +156,9 @@ static const fb_command commands[] = {
 /* What the command contract names and this version does not have: said, so that nobody takes it for
  * a mistyped name. */
 static const char *const not_built[] = {
-    "space revoke",   "space role", "space rename", "space delete", "file",        "file put",
-    "file get",       "file list",  "file delete",  "policy",       "policy show", "policy set",
-    "policy explain", "export",     "import",       "verify",       "key rotate",
-    "space revoke", "space delete", "file",        "file put",   "file get",       "file list",
-    "file delete",  "policy",       "policy show", "policy set", "policy explain", "export",
-    "import",       "verify",       "key backup",  "key rotate",
+    "space delete", "file",   "file put",    "file get",   "file list",
+    "file delete",  "policy", "policy show", "policy set", "policy explain",
+    "export",       "import", "verify",      "key rotate",
 };
 
 static void usage(FILE *out)

@@ -560,7 +560,7 @@ static bool rescue(fb_sim_world *world, uint32_t node)
         d->rescuer = 0;
         return false;
     }
-    bool admin = node % 4 != 3;
+    bool admin = node % 4 < 2; /* in all weather */
     if (!d->invite_void || !d->joins || d->rescue_len != 0 || d->rescuer != 0 || !admin ||
         world->nodes[node].forgot || !world->nodes[node].running) {
         return false;

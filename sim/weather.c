@@ -450,7 +450,10 @@ static void rename_space(fb_sim_world *world, const fb_sim_window *w)
     const uint32_t who[2] = {w->a, w->b};
     for (uint32_t i = 0; i < 2 && !world->stop; i++) {
         const fb_sim_node *node = &world->nodes[who[i]];
-        if (node->core == NULL || !node->running || node->paused_until_ns > world->now_ns) continue;
+        if (node->core == NULL || !node->running || node->cloned ||
+            node->paused_until_ns > world->now_ns) {
+            continue; /* a clone speaks in another's name */
+        }
         char name[48];
         uint8_t bytes[80];
         int n = snprintf(name, sizeof name, "by %u #%u.%llu", (unsigned)who[i], (unsigned)w->key,
@@ -463,12 +466,31 @@ static void rename_space(fb_sim_world *world, const fb_sim_window *w)
     }
 }
 
+/* A gives B another role; two nodes of four stay what they are, so that somebody admits whoever
+ * has to join again. */
+static void change_role(fb_sim_world *world, const fb_sim_window *w)
+{
+    const fb_sim_node *node = &world->nodes[w->a];
+    if (w->b % 4 < 2 || node->core == NULL || !node->running ||
+        node->paused_until_ns > world->now_ns) {
+        return;
+    }
+    uint8_t bytes[40];
+    fb_writer out = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&out, world->space);
+    fb_write_id(&out, world->nodes[w->b].id);
+    fb_write_u8(&out, (uint8_t)(1 + (w->key + w->acts) % 3));
+    fb_sim_request(world, w->a, FB_VERB_SPACE_ROLE, 0, fb_writer_span(&out));
+    world->fired[w->fault]++;
+}
+
 static bool acts(uint32_t fault)
 {
     return fault == FB_SIM_FAULT_REPLAY || fault == FB_SIM_FAULT_FLAP ||
            fault == FB_SIM_FAULT_CRASH || fault == FB_SIM_FAULT_MEMBER_RACE ||
-           fault == FB_SIM_FAULT_RENAME || fault == FB_SIM_FAULT_POWER_FAIL ||
-           fault == FB_SIM_FAULT_RETRY_STORM || fb_sim_fault_is_byzantine(fault);
+           fault == FB_SIM_FAULT_RENAME || fault == FB_SIM_FAULT_ROLES ||
+           fault == FB_SIM_FAULT_POWER_FAIL || fault == FB_SIM_FAULT_RETRY_STORM ||
+           fb_sim_fault_is_byzantine(fault);
 }
 
 static uint64_t act_mean(const fb_sim_window *w)
@@ -497,6 +519,9 @@ void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
         break;
     case FB_SIM_FAULT_MEMBER_RACE:
         member_race(world, w);
+        break;
+    case FB_SIM_FAULT_ROLES:
+        change_role(world, w);
         break;
     case FB_SIM_FAULT_RENAME:
         rename_space(world, w);

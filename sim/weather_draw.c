@@ -190,7 +190,11 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         w->p = roll(d, 1, 10) * 365 * 86400;
         break;
     case FB_SIM_FAULT_MEMBER_RACE:
+        w->p = roll_scale(d, 100 * MS, 5000 * MS);
+        break;
     case FB_SIM_FAULT_RENAME:
+    case FB_SIM_FAULT_ROLES:
+        if (w->b == w->a) w->b = (w->a + 1) % nodes;
         w->p = roll_scale(d, 100 * MS, 5000 * MS);
         break;
     case FB_SIM_FAULT_HOT_KEY:

@@ -105,6 +105,7 @@ SHOWN_ELSEWHERE = {
     "flood": "clocks/B65-many-ids-in-one-millisecond.sched",
     "garbage": "membership/B59-out-for-ever.sched",
     "member-race": "records/two-lives-without-a-chain.sched",
+    "roles": "membership/demoted-in-the-middle.sched",
     "rename": "membership/two-names-at-once.sched",
     "clone": "records/B54-one-identity-twice.sched",
 }

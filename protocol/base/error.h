@@ -111,6 +111,7 @@
       "the signer has begun more lives than are kept of one node", REFUSED)                        \
     X(114, BATCH_EARLY, "batch_early",                                                             \
       "a batch replaces what has not come, in a record that is large already", STATE)              \
+    X(130, BATCH_CUT, "batch_cut", "a batch is above what its signer was cut at", REFUSED)         \
     X(115, FIELD_KIND, "field_kind", "the field is of another kind: a value, a counter, a set",    \
       STATE)                                                                                       \
     X(116, CURSOR_OLD, "cursor_old",                                                               \

@@ -47,8 +47,10 @@
 #define FB_BEAT_LINKS        16u /* one for so many links of the table */
 
 /* Spaces. */
-#define FB_PENDING_MEMBERS_MAX 64u   /* who asked to join and waits, in all spaces */
-#define FB_INVITE_USES_MAX     1000u /* of one invite */
+#define FB_PENDING_MEMBERS_MAX 64u    /* who asked to join and waits, in all spaces */
+#define FB_INVITE_USES_MAX     1000u  /* of one invite */
+#define FB_CUT_TEXT_BYTES_MAX  40960u /* of a statement that takes something away */
+#define FB_STANDINGS_MAX       250u   /* numbers of statements about one member */
 
 /* Store. */
 #define FB_KEY_BYTES_MAX            511u /* LMDB's */

@@ -27,6 +27,8 @@ typedef enum fb_fact {
     FB_FACT_BATCH = 32,   /* b w; c number; area, node, incarnation, u64 last sequence: stored */
     FB_FACT_BATCH_REFUSED = 33, /* b link; c fb_error; area, node, incarnation, number */
     FB_FACT_ROOT = 34,          /* b w; area, 16 bytes: fingerprint of the area after this set */
+    FB_FACT_CUT = 36,           /* b w; c number; area, node, incarnation, u64 last sequence now: a
+                                   batch above a cut was taken back */
     FB_FACT_ANNOUNCED = 35,     /* b link; area: a `changed` was given to the link's channel */
     FB_FACT_MEMBER = 40,        /* b status; c role; space, node: what this node holds true now */
     FB_FACT_NAMED = 41,         /* space, then the bytes of the name that a renaming gave it */
@@ -57,7 +59,8 @@ typedef enum fb_fact {
     X(LIVES_REFUSED, "lives_refused")                                                              \
     X(BATCHES_EARLY, "batches_early")                                                              \
     X(RECORDS_FULL, "records_full")                                                                \
-    X(AREAS_REFUSED, "areas_refused")
+    X(AREAS_REFUSED, "areas_refused")                                                              \
+    X(BATCHES_CUT, "batches_cut")
 
 typedef enum fb_counter {
 #define FB_COUNTER_ROW(name, label) FB_COUNTER_##name,

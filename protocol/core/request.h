@@ -41,13 +41,19 @@ typedef enum fb_verb {
     FB_VERB_SPACE_MEMBERS = 14,
     /* space id, node id, u8 role -> nothing; FB_ERR_NOT_ASKED for a node that has not asked */
     FB_VERB_SPACE_APPROVE = 15,
-    /* space id, node id, u8 role -> nothing; FB_ERR_UNSUPPORTED for a lesser role than it has */
+    /* space id, node id, u8 role -> nothing, or, for a lesser role than it has, as REVOKE.
+     * FB_ERR_CONFLICT: it is the last admin. FB_ERR_REVOKED: approve it again instead */
     FB_VERB_SPACE_ROLE = 16,
-    /* space id -> nothing: an unanswered request to join is given up, and the space is not known
-     * any more. FB_ERR_CONFLICT: an approved member has taken the request. FB_ERR_UNSUPPORTED: this
-     * node is a member, and a member leaves by a statement. */
+    /* space id, then nothing or u8 1 (a request alone: FB_ERR_UNSUPPORTED for a member) -> nothing:
+     * an unanswered request to join is given up, and the space is not known
+     * any more. A member states that it leaves; what it has stays here. FB_ERR_CONFLICT: an
+     * approved member has taken the request, or this node is the last admin. */
     FB_VERB_SPACE_LEAVE = 17,
 
+    /* space id, node id -> u32 areas, u32 lives that the cut names, u64 batches that this node
+     * knows of and has not: they are lost. FB_ERR_CONFLICT: the last admin. FB_ERR_NOT_MEMBER: it
+     * only asked to join */
+    FB_VERB_SPACE_REVOKE = 19,
     /* space id, span16 name -> nothing: every member calls it so, from when it hears of it */
     FB_VERB_SPACE_RENAME = 18,
 

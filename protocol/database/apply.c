@@ -32,6 +32,7 @@ typedef struct judged {
     uint32_t space;
     bool own_area;
     fb_id signer;
+    uint64_t claim;
     uint8_t hash[32];
     /* Within the operation; op is NULL before. */
     const fb_op *op;
@@ -99,6 +100,7 @@ static bool collect_lives(const fb_node *node, const judged *j, fb_writer *w)
     uint32_t own = fb_area_own(node, j->space);
     for (uint32_t i = 0; i < b->epoch_count && own != FB_NONE; i++) {
         fb_epoch_entry e = fb_batch_epoch_at(b, i);
+        if (e.incarnation == 0) continue;
         if (fb_vector_find(node, own, e.node, e.incarnation) != FB_NONE) continue;
         if (!add_life(w, true, e.node, e.incarnation)) return false;
     }
@@ -147,28 +149,46 @@ static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
 
 /* Judging */
 
+/* A statement that the signer had applied and that was taken back since comes no more: nothing
+ * waits for it. What counts of its author is known then. */
+static bool is_taken_back(const fb_node *node, const judged *j, const fb_epoch_entry *e)
+{
+    uint32_t own = fb_area_own(node, j->space);
+    const fb_signed batch = {.claim = FB_CLAIM_FIRST,
+                             .area = fb_area_get(node, own)->id,
+                             .own_area = true,
+                             .incarnation = e->incarnation,
+                             .number = e->batch};
+    return fb_space_is_cut(node, j->space, e->node, &batch);
+}
+
 static fb_status judge_epoch(const fb_node *node, judged *j)
 {
     uint32_t own = fb_area_own(node, j->space);
     if (own == FB_NONE) return FB_ERR_BATCH_EPOCH;
     for (uint32_t i = 0; i < j->batch->epoch_count; i++) {
         fb_epoch_entry e = fb_batch_epoch_at(j->batch, i);
+        if (e.incarnation == 0) continue;
         uint32_t entry = fb_vector_find(node, own, e.node, e.incarnation);
         if (entry != FB_NONE) {
-            if (fb_vector_get(node, entry)->batch < e.batch) return FB_ERR_BATCH_EPOCH;
+            if (fb_vector_get(node, entry)->batch < e.batch && !is_taken_back(node, j, &e)) {
+                return FB_ERR_BATCH_EPOCH;
+            }
             continue;
         }
         if (j->op == NULL) {
-            if (!fb_vector_knows(node, own, e.node)) return FB_ERR_BATCH_EPOCH;
+            if (!fb_vector_knows(node, own, e.node) && !is_taken_back(node, j, &e)) {
+                return FB_ERR_BATCH_EPOCH;
+            }
             continue; /* the store will tell */
         }
         bool known;
         fb_life life;
         if (life_at(node, j, true, e.node, e.incarnation, &known, &life)) {
-            if (life.batch < e.batch) return FB_ERR_BATCH_EPOCH;
+            if (life.batch < e.batch && !is_taken_back(node, j, &e)) return FB_ERR_BATCH_EPOCH;
         } else if (!known) {
             j->again = true;
-        } else {
+        } else if (!is_taken_back(node, j, &e)) {
             return FB_ERR_BATCH_EPOCH;
         }
     }
@@ -241,12 +261,20 @@ static fb_dot dot_of(const judged *j, uint32_t at)
 static fb_status judge_author(fb_node *node, const judged *j)
 {
     /* MP-6-14 */
-    if (!j->own_area) return fb_space_check_author(node, j->space, j->batch->author);
+    const fb_signed batch = {j->batch->author,
+                             j->claim,
+                             fb_area_get(node, j->area)->id,
+                             j->own_area,
+                             j->batch->incarnation,
+                             j->batch->number,
+                             j->hash};
+    FB_TRY(fb_space_check_author(node, j->space, &batch));
+    if (!j->own_area) return FB_OK;
     for (uint32_t i = 0; i < j->batch->count; i++) {
         fb_field_write fields[FB_RECORD_FIELDS_MAX];
         fb_own_change own;
-        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), (fb_span){NULL, 0}, fields,
-                         &own);
+        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), j->claim,
+                         (fb_span){NULL, 0}, fields, &own);
         FB_TRY(fb_space_check_statement(node, j->space, &own));
     }
     return FB_OK;
@@ -281,11 +309,12 @@ static void observe_refused(fb_node *node, const fb_fetch *fetch, const judged *
 static bool tells_something(fb_status status)
 {
     return status != FB_ERR_DUPLICATE && status != FB_ERR_BATCH_EPOCH &&
-           status != FB_ERR_BATCH_CHAIN && status != FB_ERR_BATCH_EARLY;
+           status != FB_ERR_BATCH_CHAIN && status != FB_ERR_BATCH_EARLY && status != FB_ERR_BUSY;
 }
 
 static fb_status judge(fb_node *node, judged *j)
 {
+    if (fb_area_get(node, j->area)->mending) return FB_ERR_BUSY;
     FB_TRY(judge_chain(node, j));
     /* A life that is this one and goes on elsewhere: a memory image runs twice. */
     if (fb_id_equal(j->signer, node->self) && j->batch->incarnation == node->incarnation) {
@@ -306,7 +335,8 @@ static void judged_of(const fb_node *node, const fb_batch *batch, const fb_chang
                   .area = fetch->area,
                   .space = a->space,
                   .own_area = a->kind == FB_AREA_SPACE,
-                  .signer = fetch->signer};
+                  .signer = fetch->signer,
+                  .claim = fb_batch_claim(batch, fetch->signer)};
     memcpy(j->hash, fetch->hash, sizeof j->hash);
 }
 
@@ -350,8 +380,8 @@ static size_t frame_room(const fb_node *node, const judged *j, size_t batch_len,
                    fb_write_entry_bytes(FB_WANTED_KEY_BYTES, 0);
     *entries = 6;
     if (j->own_area) {
-        bytes += FB_SPACE_FOLD_BYTES(j->batch->count);
-        *entries += FB_SPACE_FOLD_ENTRIES(j->batch->count);
+        bytes += FB_SPACE_FOLD_BYTES(j->batch->count, j->batch->items.len);
+        *entries += FB_SPACE_FOLD_ENTRIES(j->batch->count, j->batch->items.len);
     }
     (void)node;
     return bytes;
@@ -556,6 +586,7 @@ static void advance_vector(fb_node *node, const judged *j)
     fb_vector *v = fb_vector_get(node, entry);
     v->batch = b->number;
     v->last_seq = fb_batch_last_seq(b);
+    v->claim = j->claim;
     memcpy(v->hash, j->hash, 32);
     fb_vector_put(node, entry);
     if (before != FB_NONE) fb_vector_close(node, before);
@@ -566,7 +597,8 @@ static void fold(fb_node *node, const judged *j, fb_span bytes)
     for (uint32_t i = 0; i < j->batch->count; i++) {
         fb_field_write fields[FB_RECORD_FIELDS_MAX];
         fb_own_change own;
-        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), bytes, fields, &own);
+        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), j->claim, bytes, fields,
+                         &own);
         fb_space_fold(node, j->space, &own);
     }
 }

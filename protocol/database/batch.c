@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/database/batch.h"
 
+#include "protocol/space/space.h"
+
 static const char label[] = "faberio-batch-v1"; /* with the zero byte that ends it */
 
 static bool epoch_is_sorted(fb_span epoch)
@@ -99,6 +101,15 @@ fb_epoch_entry fb_batch_epoch_at(const fb_batch *batch, uint32_t at)
     entry.incarnation = fb_read_u64(&r);
     entry.batch = fb_read_u64(&r);
     return entry;
+}
+
+uint64_t fb_batch_claim(const fb_batch *batch, fb_id signer)
+{
+    for (uint32_t i = 0; i < batch->epoch_count; i++) {
+        fb_epoch_entry entry = fb_batch_epoch_at(batch, i);
+        if (entry.incarnation == 0 && fb_id_equal(entry.node, signer)) return entry.batch;
+    }
+    return FB_CLAIM_FIRST;
 }
 
 void fb_batch_hash(fb_span header, uint8_t out[32])

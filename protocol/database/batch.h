@@ -11,7 +11,8 @@
  *              u64 its incarnation, u64 its number, 32 its hash
  *         32   Merkle root over the leaves of the changes
  *         u16  changes, 1 to FB_BATCH_CHANGES_MAX
- *         u16  entries of the epoch, then each, ascending: id node, u64 incarnation, u64 batch
+ *         u16  entries of the epoch, then each, ascending: id node, u64 incarnation, u64 batch; one
+ *              with incarnation 0 is the signer's claim (space.h)
  *     64     signature over "faberio-batch-v1" 0x00 ‖ header
  *     items, one for each change, in the order of their sequences: u32 length and a change
  *
@@ -73,6 +74,9 @@ static inline uint64_t fb_batch_last_seq(const fb_batch *batch)
 }
 
 fb_epoch_entry fb_batch_epoch_at(const fb_batch *batch, uint32_t at);
+
+/* Under which statement about itself the signer acted (space.h, FB_CLAIM). */
+uint64_t fb_batch_claim(const fb_batch *batch, fb_id signer);
 
 void fb_batch_hash(fb_span header, uint8_t out[32]);
 /* The same, and the leaf of a change of it whose hashes are known: side by side. */

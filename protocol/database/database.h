@@ -41,6 +41,24 @@ fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb
                             fb_id record, const fb_field_write *fields, uint32_t count,
                             fb_write_done done, uint64_t user);
 
+/* What counts of the statements about some member is another now: what is above a cut is taken
+ * back from now on, and nothing comes into those areas until that is done. */
+void fb_database_cuts_changed(fb_node *node, uint32_t space);
+
+/* The cut of a member at all that is held of it now, in the space's own area alone or in all, as
+ * the digits of a statement with quotes around them (space/cut.h). done is called when it was read,
+ * or failed; lives: named; lacking: batches that are known of and not here. FB_ERR_BUSY: another
+ * one is being read. The text is borrowed until done returns. */
+typedef struct fb_cut_text {
+    fb_span quoted;
+    uint32_t areas, lives;
+    uint64_t lacking;
+} fb_cut_text;
+typedef void (*fb_cut_done)(fb_node *node, uint64_t user, fb_status status,
+                            const fb_cut_text *text);
+fb_status fb_database_cut(fb_node *node, uint32_t space, fb_id peer, bool own_alone,
+                          fb_cut_done done, uint64_t user);
+
 /* A space appeared (created or joined): its own area exists from now on. Puts what is to be stored
  * into the set being built. */
 fb_status fb_database_open_space(fb_node *node, uint32_t space);

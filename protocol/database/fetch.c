@@ -531,6 +531,13 @@ static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
         return false;
     case FB_ERR_BUSY:
         return false;
+    case FB_ERR_BATCH_CUT:
+        /* No peer will give more of this life that is taken; nobody is to blame. */
+        fb_wanted_satisfy(node, fetch->area, fetch->signer, fetch->incarnation, UINT64_MAX, false);
+        fb_wanted_satisfy(node, fetch->area, fetch->signer, asked_life(node, slot), UINT64_MAX,
+                          false);
+        fb_count(node, FB_COUNTER_BATCHES_REFUSED, 1);
+        return true;
     default:
         break;
     }

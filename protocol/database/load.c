@@ -46,6 +46,7 @@ static fb_status take_vector(fb_node *node, fb_read_entry entry)
     memcpy(v->hash, life.hash, 32);
     v->previous_incarnation = life.previous_incarnation;
     v->previous_number = life.previous_number;
+    v->claim = life.claim;
     return FB_OK;
 }
 

@@ -3,8 +3,8 @@
 #include "protocol/core/node_id.h"
 #include "protocol/database/state.h"
 
-void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, fb_span batch,
-                      fb_field_write *fields, fb_own_change *out)
+void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, uint64_t claim,
+                      fb_span batch, fb_field_write *fields, fb_own_change *out)
 {
     fb_change_walk walk = fb_change_walk_of(change);
     fb_change_field field;
@@ -21,6 +21,7 @@ void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, fb_spa
                            .dot_seq = dot.seq,
                            .fields = fields,
                            .count = count,
+                           .claim = claim,
                            .batch = batch};
 }
 
@@ -41,7 +42,8 @@ bool fb_database_read_statement(fb_node *node, uint32_t space, fb_span bytes,
         fb_field_write fields[FB_RECORD_FIELDS_MAX];
         fb_own_change own;
         fb_dot dot = {signer, batch.incarnation, batch.first_seq + i};
-        fb_own_change_of(&changes[i], batch.author, dot, bytes, fields, &own);
+        fb_own_change_of(&changes[i], batch.author, dot, fb_batch_claim(&batch, signer), bytes,
+                         fields, &own);
         each(node, user, &own);
     }
     return true;

@@ -19,6 +19,8 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_put_layout(node, arena);
     fb_get_layout(node);
     fb_area_list_layout(node);
+    fb_cut_layout(node, arena);
+    fb_mend_layout(node, arena);
 }
 
 static void reset(fb_node *node)
@@ -33,6 +35,8 @@ static void reset(fb_node *node)
     fb_vector_exchange_reset(node);
     fb_put_reset(node);
     fb_watch_reset(node);
+    fb_cut_reset(node);
+    fb_mend_reset(node);
     node->database->serial = 0;
     memset(node->database->secret, 0, sizeof node->database->secret);
 }
@@ -41,6 +45,7 @@ static void durable(fb_node *node)
 {
     fb_vectors_durable(node);
     fb_watch_durable(node);
+    fb_mend_durable(node);
 }
 
 static void flush(fb_node *node)
@@ -54,6 +59,7 @@ const fb_plane fb_database_plane = {
     .layout = layout,
     .reset = reset,
     .load = fb_database_load,
+    .started = fb_mend_started,
     .seal = fb_database_seal,
     .durable = durable,
     .flush = flush,

@@ -10,9 +10,6 @@
 #include "protocol/database/write.h"
 #include "protocol/envelope/json.h"
 
-/* A change that the node itself writes. */
-#define STATEMENT_BYTES_MAX 4096u
-
 enum { CONDITION_NONE = 0, CONDITION_ETAG = 1, CONDITION_ABSENT = 2 };
 
 typedef struct put_context {
@@ -145,8 +142,8 @@ static void estimate(const fb_node *node, const put_item *item, size_t *bytes, s
         *entries += 1;
     }
     if (area->kind == FB_AREA_SPACE) {
-        *bytes += FB_SPACE_FOLD_BYTES(1u);
-        *entries += FB_SPACE_FOLD_ENTRIES(1u);
+        *bytes += FB_SPACE_FOLD_BYTES(1u, names + values);
+        *entries += FB_SPACE_FOLD_ENTRIES(1u, names + values);
     }
 }
 
@@ -308,6 +305,7 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     fb_stage *stage = &db->stage;
     uint32_t place = fb_stage_area(node, item->area);
     if (place == FB_NONE || stage->change_count == FB_BATCH_CHANGES_MAX) return FB_ERR_LIMIT;
+    if (fb_area_get(node, item->area)->mending) return FB_ERR_BUSY;
     fb_record record;
     FB_TRY(fb_stage_record(node, reads, item->area, item->record, &record));
     int64_t stamp, horizon = fb_horizon(node->wall_us, node->options.timing.window_future_us);
@@ -361,8 +359,8 @@ static void add_seal_room(const fb_node *node, size_t *bytes, size_t *entries)
         *bytes += stage->changes[i].len + 4 + fb_seal_frame_bytes(node, area);
         *entries += FB_SEAL_FRAME_ENTRIES;
         if (fb_area_get(node, area)->kind != FB_AREA_SPACE) continue;
-        *bytes += FB_SPACE_FOLD_BYTES(1u);
-        *entries += FB_SPACE_FOLD_ENTRIES(1u);
+        *bytes += FB_SPACE_FOLD_BYTES(1u, stage->changes[i].len);
+        *entries += FB_SPACE_FOLD_ENTRIES(1u, stage->changes[i].len);
     }
 }
 
@@ -386,9 +384,10 @@ static void fold_own(fb_node *node, uint32_t area, fb_span bytes, uint64_t seq)
     FB_ASSERT(status == FB_OK); /* it was encoded here */
     fb_field_write fields[FB_RECORD_FIELDS_MAX];
     fb_own_change own;
+    uint32_t space = fb_area_get(node, area)->space;
     fb_own_change_of(&change, node->self_key, (fb_dot){node->self, node->incarnation, seq},
-                     (fb_span){NULL, 0}, fields, &own);
-    fb_space_fold(node, fb_area_get(node, area)->space, &own);
+                     fb_space_claim(node, space), (fb_span){NULL, 0}, fields, &own);
+    fb_space_fold(node, space, &own);
 }
 
 static void commit(fb_node *node, const put_context *c)
@@ -618,8 +617,8 @@ fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb
     item.area = fb_area_open(node, space, kind, name);
     if (item.area == FB_NONE) return FB_ERR_LIMIT;
     /* May be called while another write is folded: the stage is in use. */
-    uint8_t bytes[STATEMENT_BYTES_MAX];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    struct fb_database *db = node->database;
+    fb_writer w = fb_writer_of(db->statement, db->statement_cap);
     item_write(&w, &item);
     if (w.failed) return FB_ERR_LIMIT;
     fb_area_pin(node, item.area);
@@ -638,7 +637,15 @@ void fb_put_reset(fb_node *node)
 void fb_put_layout(fb_node *node, fb_arena *arena)
 {
     fb_answer *answers = fb_arena_take(arena, FB_ANSWERS_MAX, sizeof *answers);
-    if (node->database != NULL) node->database->answers = answers;
+    /* A change that the node itself writes: a third of an operation, which keeps it. */
+    size_t cap = node->options.sizes.operation_bytes / 3;
+    if (cap > FB_FIELD_VALUE_BYTES_MAX + 1024) cap = FB_FIELD_VALUE_BYTES_MAX + 1024;
+    uint8_t *statement = fb_arena_take(arena, cap, 1);
+    if (node->database != NULL) {
+        node->database->answers = answers;
+        node->database->statement = statement;
+        node->database->statement_cap = cap;
+    }
     fb_verb_register(node, FB_VERB_RECORD_PUT, on_write);
     fb_verb_register(node, FB_VERB_RECORD_DELETE, on_write);
     fb_verb_register(node, FB_VERB_RECORD_BATCH, on_write);

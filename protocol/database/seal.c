@@ -147,7 +147,7 @@ static void seal_batch(fb_node *node, fb_builder *builder)
     fb_batch_root(builder->leaves, builder->count, batch.root);
     uint8_t epoch[FB_EPOCH_ENTRIES_MAX * FB_EPOCH_ENTRY_BYTES];
     fb_writer e = fb_writer_of(epoch, sizeof epoch);
-    batch.epoch_count = fb_epoch_write(node, area->space, builder->epoch_max, &e);
+    batch.epoch_count = fb_epoch_write(node, area->space, builder->claim, builder->epoch_max, &e);
     batch.epoch = epoch;
     fb_writer w = fb_writer_of(db->header, db->batch_max);
     uint8_t hash[32];
@@ -162,6 +162,7 @@ static void seal_batch(fb_node *node, fb_builder *builder)
     own->batch++;
     own->last_seq = fb_batch_last_seq(&batch);
     memcpy(own->hash, hash, 32);
+    own->claim = builder->claim;
     if (before != FB_NONE) {
         own->previous_incarnation = batch.previous_incarnation;
         own->previous_number = batch.previous_number;
@@ -245,7 +246,8 @@ void fb_builder_add(fb_node *node, uint32_t area, fb_span change, uint64_t seq,
                        ? 0
                        : FB_BATCH_FRAME_BYTES + (size_t)builder->epoch_max * FB_EPOCH_ENTRY_BYTES;
     if (builder != NULL &&
-        (builder->count == FB_BATCH_CHANGES_MAX ||
+        (builder->claim != fb_space_claim(node, a->space) ||
+         builder->count == FB_BATCH_CHANGES_MAX ||
          frame + builder->len + 4 + change.len > db->batch_max ||
          builder->cost + builder->len + cost + change.len > db->cost_max ||
          !fb_batch_readable(node, area, builder->count + 1, builder->lives + lives))) {
@@ -257,6 +259,7 @@ void fb_builder_add(fb_node *node, uint32_t area, fb_span change, uint64_t seq,
         builder = begin(node, area);
         builder->first_seq = seq;
         builder->epoch_max = epoch_max(node, a->space);
+        builder->claim = fb_space_claim(node, a->space);
         bytes += fb_seal_frame_bytes(node, area);
         entries = FB_SEAL_FRAME_ENTRIES;
     }

@@ -30,7 +30,7 @@
      fb_write_entry_bytes(FB_CHANGELOG_KEY_BYTES, 0))
 #define FB_CHANGELOG_ROOM_ENTRIES 2u
 
-#define FB_VECTOR_VALUE_BYTES    (1u + 8 + 8 + 32 + 8 + 8)
+#define FB_VECTOR_VALUE_BYTES    (1u + 8 + 8 + 32 + 8 + 8 + 8)
 #define FB_CHANGELOG_VALUE_BYTES (1u + 8 + 4 + 16 + 1)
 #define FB_WANTED_VALUE_BYTES    (1u + 8)
 #define FB_AREA_VALUE_BYTES_MAX  (1u + 4 + 1 + 2 + FB_COLLECTION_NAME_BYTES_MAX)
@@ -47,6 +47,7 @@ typedef struct fb_vector {
     uint64_t batch; /* executed: sealed or applied, 0 before the first */
     uint64_t last_seq;
     uint8_t hash[32];              /* of the header of that batch */
+    uint64_t claim;                /* of that batch (space.h) */
     uint64_t previous_incarnation; /* that the first header named, 0 for none */
     uint64_t previous_number;
     uint64_t durable_batch;
@@ -73,6 +74,7 @@ typedef struct fb_area {
     uint8_t name_len;
     bool digest_known;
     bool changed; /* in the write set being built */
+    bool mending; /* something of it is above a cut: nothing comes in until that is taken back */
     uint32_t space;
     uint32_t local;
     uint32_t next;  /* of the space, in the order of ids, plus one; or free list */
@@ -120,6 +122,7 @@ typedef struct fb_builder {
     uint32_t count;
     uint64_t first_seq;
     uint32_t epoch_max; /* entries there is room for */
+    uint64_t claim;     /* under which its changes were written (space.h) */
     size_t len;
     size_t cost;    /* what applying it will put, about */
     uint32_t lives; /* that its changes name, counted for each change */
@@ -369,6 +372,11 @@ struct fb_database {
     size_t cost_max;    /* what applying it may put */
     uint64_t serial;    /* of fetches, serves, watches */
     uint8_t secret[32]; /* the salts of this life come from it */
+
+    struct fb_mend *mend;       /* mend.c */
+    struct fb_cutting *cutting; /* cut.c */
+    uint8_t *statement;         /* items of a statement that is being written */
+    size_t statement_cap;
 };
 
 /* keys.c: each writes a whole key into out and gives it. */
@@ -431,12 +439,20 @@ typedef struct fb_life {
     uint64_t batch, last_seq;
     uint8_t hash[32];
     uint64_t previous_incarnation, previous_number;
+    uint64_t claim;
 } fb_life;
 fb_status fb_life_decode(fb_span value, fb_life *out);
 /* Digest of the durable vector of an area; zeros when it is empty. */
 const uint8_t *fb_area_digest(fb_node *node, uint32_t area);
-/* Writes the executed vector of the space's own area, at most so many entries. */
-uint32_t fb_epoch_write(const fb_node *node, uint32_t space, uint32_t most, fb_writer *w);
+/* Writes the executed vector of the space's own area, and the signer's claim unless it is the first
+ * one, at most so many entries. */
+uint32_t fb_epoch_write(const fb_node *node, uint32_t space, uint64_t claim, uint32_t most,
+                        fb_writer *w);
+/* A closed life is a head again, as its stored value says: puts two entries. */
+uint32_t fb_vector_reopen(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
+                          const fb_life *life);
+/* A head whose batches were all taken back: puts one entry. */
+void fb_vector_erase(fb_node *node, uint32_t entry);
 
 static inline fb_vector *fb_vector_get(const fb_node *node, uint32_t entry)
 {
@@ -506,8 +522,8 @@ void fb_refuse(fb_node *node, fb_request request, fb_status status);
 
 /* own.c: a change of a space's own area as the space plane sees it. fields has room for
  * FB_RECORD_FIELDS_MAX. */
-void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, fb_span batch,
-                      fb_field_write *fields, fb_own_change *out);
+void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, uint64_t claim,
+                      fb_span batch, fb_field_write *fields, fb_own_change *out);
 
 /* show.c: values that are stored apart are asked for by fb_show_read in one round and taken in the
  * same order by fb_show_write in the next. */
@@ -580,6 +596,14 @@ void fb_vector_compare_all(fb_node *node, uint32_t space);
 void fb_onward_layout(fb_node *node);
 /* A received batch was applied to this area. */
 void fb_onward_applied(fb_node *node, uint32_t area, bool conflict);
+
+/* cut.c, mend.c */
+void fb_cut_layout(fb_node *node, fb_arena *arena);
+void fb_cut_reset(fb_node *node);
+void fb_mend_layout(fb_node *node, fb_arena *arena);
+void fb_mend_reset(fb_node *node);
+void fb_mend_started(fb_node *node);
+void fb_mend_durable(fb_node *node);
 
 /* load.c */
 void fb_database_load(fb_node *node);

@@ -24,8 +24,12 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
     const fb_vector *v = fb_vector_get(node, index);
     if (!v->used) return;
     fb_write_id(w, v->node);
-    const uint64_t words[] = {(uint64_t)v->area << 32 | (v->closed ? 1u : 0u), v->incarnation,
-                              v->batch, v->last_seq, v->durable_batch};
+    const uint64_t words[] = {(uint64_t)v->area << 32 | (v->closed ? 1u : 0u),
+                              v->incarnation,
+                              v->batch,
+                              v->last_seq,
+                              v->durable_batch,
+                              v->claim};
     fb_write_words(w, words, sizeof words / sizeof words[0]);
 }
 
@@ -160,6 +164,7 @@ uint32_t fb_vector_add(fb_node *node, uint32_t area, fb_id peer, uint64_t incarn
     v->area = area;
     v->node = peer;
     v->incarnation = incarnation;
+    v->claim = FB_CLAIM_FIRST;
     v->next = *at;
     *at = entry + 1;
     a->entry_count++;
@@ -211,6 +216,7 @@ static fb_span life_value(const fb_vector *v, uint8_t out[FB_VECTOR_VALUE_BYTES]
     fb_write_bytes(&w, v->hash, 32);
     fb_write_u64(&w, v->previous_incarnation);
     fb_write_u64(&w, v->previous_number);
+    if (v->claim != FB_CLAIM_FIRST) fb_write_u64(&w, v->claim);
     return fb_writer_span(&w);
 }
 
@@ -224,6 +230,7 @@ fb_status fb_life_decode(fb_span value, fb_life *out)
     fb_read_into(&r, out->hash, 32);
     out->previous_incarnation = fb_read_u64(&r);
     out->previous_number = fb_read_u64(&r);
+    out->claim = fb_reader_left(&r) != 0 ? fb_read_u64(&r) : FB_CLAIM_FIRST;
     return fb_reader_done(&r) && out->batch != 0 ? FB_OK : FB_ERR_STORE_DAMAGED;
 }
 
@@ -360,18 +367,64 @@ void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t 
     areas->digest_known = true;
 }
 
-uint32_t fb_epoch_write(const fb_node *node, uint32_t space, uint32_t most, fb_writer *w)
+static void write_entry(fb_writer *w, fb_id peer, uint64_t incarnation, uint64_t batch)
+{
+    fb_write_id(w, peer);
+    fb_write_u64(w, incarnation);
+    fb_write_u64(w, batch);
+}
+
+uint32_t fb_epoch_write(const fb_node *node, uint32_t space, uint64_t claim, uint32_t most,
+                        fb_writer *w)
 {
     uint32_t own = fb_area_own(node, space), count = 0;
-    if (own == FB_NONE) return 0;
-    for (uint32_t at = fb_area_get(node, own)->entries; at != 0 && count < most;) {
+    if (own == FB_NONE || most == 0) return 0;
+    bool owed = claim != FB_CLAIM_FIRST; /* in its place, and never left out */
+    for (uint32_t at = fb_area_get(node, own)->entries; at != 0;) {
         const fb_vector *v = fb_vector_get(node, at - 1);
         at = v->next;
-        if (v->closed || v->batch == 0) continue;
-        fb_write_id(w, v->node);
-        fb_write_u64(w, v->incarnation);
-        fb_write_u64(w, v->batch);
+        if (owed && fb_id_compare(node->self, v->node) <= 0) {
+            write_entry(w, node->self, 0, claim);
+            owed = false;
+            count++;
+        }
+        if (v->closed || v->batch == 0 || count + (owed ? 1 : 0) >= most) continue;
+        write_entry(w, v->node, v->incarnation, v->batch);
+        count++;
+    }
+    if (owed) {
+        write_entry(w, node->self, 0, claim);
         count++;
     }
     return count;
+}
+
+uint32_t fb_vector_reopen(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
+                          const fb_life *life)
+{
+    uint32_t entry = fb_vector_add(node, area, peer, incarnation);
+    if (entry == FB_NONE) return FB_NONE;
+    fb_vector *v = fb_vector_get(node, entry);
+    v->batch = life->batch;
+    v->last_seq = life->last_seq;
+    memcpy(v->hash, life->hash, 32);
+    v->claim = life->claim;
+    v->previous_incarnation = life->previous_incarnation;
+    v->previous_number = life->previous_number;
+    uint8_t key[FB_VECTOR_KEY_BYTES];
+    fb_delete(node, fb_key_vector(key, true, fb_area_get(node, area)->local, peer, incarnation));
+    fb_vector_put(node, entry);
+    return entry;
+}
+
+void fb_vector_erase(fb_node *node, uint32_t entry)
+{
+    fb_vector *v = fb_vector_get(node, entry);
+    uint8_t key[FB_VECTOR_KEY_BYTES];
+    fb_delete(node, fb_key_vector(key, false, fb_area_get(node, v->area)->local, v->node,
+                                  v->incarnation));
+    /* As a life that was taken up: it keeps its place until what is said of it is durable. */
+    v->closed = true;
+    note(node, entry, true);
+    touch(node, entry);
 }

@@ -5,46 +5,85 @@
 #include "protocol/identity/identity.h"
 #include "protocol/link/link.h"
 #include "protocol/space/introduce.h"
+#include "protocol/space/standing.h"
 #include "protocol/space/store.h"
 
 /* An own statement that could not be written (every operation was taken) is tried again. */
 #define DUTY_RETRY_NS UINT64_C(50000000)
 
-/* The greater role is the one that may more; of two statements the greater one counts. */
-static fb_role join(fb_role a, fb_role b)
-{
-    if (a == FB_ROLE_NONE) return b;
-    if (b == FB_ROLE_NONE) return a;
-    return a < b ? a : b;
-}
-
-static const fb_member *approved_author(const fb_node *node, uint32_t space, const fb_b32 *author)
+/* The member that signs, and what it may do as what it says to be. */
+static fb_status author_of(const fb_node *node, uint32_t space, const fb_b32 *author,
+                           uint64_t claim, uint32_t *member, fb_role *role)
 {
     uint32_t index = fb_member_find(node, space, fb_node_id_of(node->options.provider, author));
-    if (index == FB_NONE) return NULL;
-    const fb_member *member = fb_member_at(node, index);
-    bool same = fb_b32_equal(member->key, *author); /* profile 1: the full key decides */
-    return same && member->status == FB_MEMBER_APPROVED ? member : NULL;
+    if (index == FB_NONE) return FB_ERR_BATCH_POLICY;
+    const fb_member *m = fb_member_at(node, index);
+    /* profile 1: the full key decides */
+    if (!fb_b32_equal(m->key, *author) || m->status == FB_MEMBER_PENDING) {
+        return FB_ERR_BATCH_POLICY;
+    }
+    *member = index;
+    return fb_standing_role(node, index, claim, role);
 }
 
 /* MP-6-14 */
-fb_status fb_space_check_author(const fb_node *node, uint32_t space, fb_b32 author)
+fb_status fb_space_check_author(const fb_node *node, uint32_t space, const fb_signed *batch)
 {
-    const fb_member *member = approved_author(node, space, &author);
-    if (member == NULL) return FB_ERR_BATCH_POLICY;
-    return member->role == FB_ROLE_ADMIN || member->role == FB_ROLE_WRITER ? FB_OK
-                                                                           : FB_ERR_BATCH_POLICY;
+    uint32_t member;
+    fb_role role;
+    FB_TRY(author_of(node, space, &batch->author, batch->claim, &member, &role));
+    bool may =
+        batch->own_area ? role != FB_ROLE_NONE : role == FB_ROLE_ADMIN || role == FB_ROLE_WRITER;
+    if (!MUTANT(READERS_WRITE, may, role != FB_ROLE_NONE)) return FB_ERR_BATCH_POLICY;
+    return MUTANT(CUT_NOT_JUDGED,
+                  fb_standing_judge(node, member, batch->claim, batch->area, batch->own_area,
+                                    batch->incarnation, batch->number, batch->hash),
+                  FB_OK);
 }
 
-static fb_status check_member(const fb_node *node, uint32_t space, const fb_own_change *change,
-                              const fb_statement *statement)
+bool fb_space_is_cut(const fb_node *node, uint32_t space, fb_id signer, const fb_signed *batch)
 {
-    const fb_member *author = approved_author(node, space, &change->author);
-    if (author == NULL || author->role != FB_ROLE_ADMIN) return FB_ERR_BATCH_POLICY;
+    uint32_t member = fb_member_find(node, space, signer);
+    return member != FB_NONE &&
+           fb_standing_judge(node, member, batch->claim, batch->area, batch->own_area,
+                             batch->incarnation, batch->number, batch->hash) != FB_OK;
+}
+
+uint64_t fb_space_limit(const fb_node *node, uint32_t space, fb_id signer, fb_id area,
+                        bool own_area, uint64_t incarnation)
+{
+    uint32_t member = fb_member_find(node, space, signer);
+    return member == FB_NONE ? UINT64_MAX
+                             : fb_standing_limit(node, member, area, own_area, incarnation);
+}
+
+bool fb_space_has_cuts(const fb_node *node, uint32_t space)
+{
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
+        if (fb_standing_is_cut(node, m)) return true;
+    }
+    return false;
+}
+
+uint64_t fb_space_claim(const fb_node *node, uint32_t space)
+{
+    uint32_t own = fb_member_find(node, space, node->self);
+    return own == FB_NONE ? FB_CLAIM_FIRST : fb_standing_claim(node, own);
+}
+
+static fb_status check_key(const fb_node *node, uint32_t space, const fb_statement *statement)
+{
     const fb_provider *provider = node->options.provider;
     FB_TRY(fb_identity_enrol_check(provider, &statement->key));
     uint32_t known = fb_member_find(node, space, fb_node_id_of(provider, &statement->key));
-    if (known == FB_NONE) return fb_member_fits(node) ? FB_OK : FB_ERR_LIMIT;
+    bool admits = statement->kind == FB_STATEMENT_MEMBER;
+    uint32_t cuts = admits ? 0 : fb_cut_count(statement->cut);
+    if (!fb_standing_fits(node, cuts)) return FB_ERR_LIMIT;
+    if (known == FB_NONE) {
+        /* Whoever changes a standing has seen the member, and so has who covers that epoch. */
+        if (!admits) return FB_ERR_BATCH_POLICY;
+        return fb_member_fits(node) ? FB_OK : FB_ERR_LIMIT;
+    }
     /* MP-1-5 */
     return fb_b32_equal(fb_member_at(node, known)->key, statement->key) ? FB_OK : FB_ERR_KEY;
 }
@@ -58,26 +97,30 @@ static fb_status check(const fb_node *node, uint32_t space, const fb_own_change 
                      fb_statement_record(s->id, statement->kind, &statement->key))) {
         return FB_ERR_STATEMENT;
     }
+    bool self = fb_b32_equal(statement->key, change->author);
+    uint32_t author;
+    fb_role role;
+    if (statement->kind == FB_STATEMENT_SPACE) {
+        /* The root of trust came with the invite, or this node is the creator. */
+        return self && fb_b32_equal(change->author, s->creator) ? FB_OK : FB_ERR_BATCH_POLICY;
+    }
+    FB_TRY(author_of(node, space, &change->author, change->claim, &author, &role));
+    bool admin = role == FB_ROLE_ADMIN;
     switch (statement->kind) {
     case FB_STATEMENT_SPACE:
-        /* The root of trust came with the invite, or this node is the creator. */
-        return fb_b32_equal(statement->key, s->creator) && fb_b32_equal(change->author, s->creator)
-                   ? FB_OK
-                   : FB_ERR_BATCH_POLICY;
+        break;
     case FB_STATEMENT_MEMBER:
-        return check_member(node, space, change, statement);
-    case FB_STATEMENT_NAME: {
-        const fb_member *author = approved_author(node, space, &change->author);
+        return admin ? check_key(node, space, statement) : FB_ERR_BATCH_POLICY;
+    case FB_STATEMENT_STANDING:
+        if (statement->number < 2) return FB_ERR_STATEMENT;
+        /* Everybody may leave. */
+        if (!admin && !(self && statement->role == FB_ROLE_NONE)) return FB_ERR_BATCH_POLICY;
+        return check_key(node, space, statement);
+    case FB_STATEMENT_NAME:
         if (!fb_b32_equal(statement->key, s->creator)) return FB_ERR_STATEMENT;
-        return author != NULL && MUTANT(ANYBODY_RENAMES, author->role == FB_ROLE_ADMIN, true)
-                   ? FB_OK
-                   : FB_ERR_BATCH_POLICY;
-    }
+        return MUTANT(ANYBODY_RENAMES, admin, true) ? FB_OK : FB_ERR_BATCH_POLICY;
     case FB_STATEMENT_ADDRESS:
-        return fb_b32_equal(statement->key, change->author) &&
-                       approved_author(node, space, &change->author) != NULL
-                   ? FB_OK
-                   : FB_ERR_BATCH_POLICY;
+        return self && role != FB_ROLE_NONE ? FB_OK : FB_ERR_BATCH_POLICY;
     }
     return FB_ERR_UNSUPPORTED;
 }
@@ -86,16 +129,6 @@ fb_status fb_space_check_statement(const fb_node *node, uint32_t space, const fb
 {
     fb_statement statement;
     return check(node, space, change, &statement);
-}
-
-/* Order of (stamp, dot), DESIGN 3.1: the stamp signed, the rest unsigned. */
-static int dot_stamp_compare(const fb_dot_stamp *a, const fb_dot_stamp *b)
-{
-    if (a->stamp != b->stamp) return a->stamp < b->stamp ? -1 : 1;
-    int order = fb_id_compare(a->node, b->node);
-    if (order != 0) return order;
-    if (a->incarnation != b->incarnation) return a->incarnation < b->incarnation ? -1 : 1;
-    return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
 static fb_span address_of(const fb_member *member)
@@ -151,7 +184,11 @@ static void plan_dials(fb_node *node, uint32_t space)
         if (m == FB_NONE) m = fb_member_first(node, space);
         if (m == own) break;
         fb_member *member = fb_member_at(node, m);
-        if (member->address_len == 0 || member->status != FB_MEMBER_APPROVED) continue;
+        if (member->address_len == 0) continue;
+        if (member->status != FB_MEMBER_APPROVED) {
+            dial(node, member, false);
+            continue;
+        }
         dial(node, member, left > 0);
         if (left > 0) left--;
     }
@@ -184,8 +221,12 @@ static void fold_name(fb_node *node, uint32_t index, const fb_statement *stateme
 {
     fb_space *space = fb_space_at(node, index);
     fb_dot_stamp at = stamp_of(change);
-    bool later = space->name_at.incarnation == 0 || dot_stamp_compare(&at, &space->name_at) > 0;
+    bool later = space->name_at.incarnation == 0 || fb_dot_stamp_compare(&at, &space->name_at) > 0;
     if (!MUTANT(NAME_THAT_COMES_LAST, later, true)) return;
+    if (space->name_at.incarnation == 0) {
+        space->root_len = space->name_len;
+        memcpy(space->root_name, space->name, space->name_len);
+    }
     space->name_at = at;
     set_name(space, statement);
     fb_space_touch(node, index);
@@ -198,7 +239,12 @@ static void fold_root(fb_node *node, uint32_t index, const fb_statement *stateme
     fb_space *space = fb_space_at(node, index);
     if (space->rooted) return;
     space->rooted = true;
-    if (space->name_at.incarnation == 0) set_name(space, statement);
+    if (space->name_at.incarnation == 0) {
+        set_name(space, statement);
+    } else {
+        space->root_len = statement->text_len;
+        memcpy(space->root_name, statement->text, statement->text_len);
+    }
     fb_space_touch(node, index);
     fb_space_put(node, index);
     fb_member_observe(
@@ -222,42 +268,78 @@ static void fold_own(fb_node *node, uint32_t index, fb_span batch)
     plan_dials(node, index);
 }
 
-static void fold_member(fb_node *node, uint32_t space, const fb_statement *statement, fb_span batch)
+/* What counts of all that was stated about a member, worked out anew. */
+static void recount(fb_node *node, uint32_t space, uint32_t index, fb_span batch)
 {
-    const fb_provider *provider = node->options.provider;
-    fb_id id = fb_node_id_of(provider, &statement->key);
-    bool self = fb_b32_equal(statement->key, node->self_key);
-    bool was_member = fb_space_own_status(node, space) == FB_MEMBER_APPROVED;
-    bool approved = true; /* now, and not before */
+    fb_member *m = fb_member_at(node, index);
+    uint32_t top = fb_standing_top(node, index);
+    bool creator = fb_b32_equal(m->key, fb_space_at(node, space)->creator);
+    fb_member_status status = FB_MEMBER_APPROVED;
+    fb_role role = FB_ROLE_ADMIN;
+    bool nothing = top == FB_NONE && !creator;
+    if (nothing) {
+        if (m->introduced || m->status == FB_MEMBER_PENDING) return;
+        /* What made it a member was taken back. Links name its place: it stays until START. */
+        status = FB_MEMBER_REVOKED;
+        role = FB_ROLE_NONE;
+    } else if (top != FB_NONE) {
+        const fb_standing *s = &node->spaces->standing[top];
+        role = s->role;
+        if (role == FB_ROLE_NONE) status = FB_MEMBER_REVOKED;
+        if (creator && s->number == 1) role = FB_ROLE_ADMIN;
+    }
+    bool told = m->status == status && m->role == role && !m->introduced;
+    bool self = fb_b32_equal(m->key, node->self_key);
+    bool was = m->status == FB_MEMBER_APPROVED;
+    if (nothing) fb_member_delete(node, index);
+    if (told) return;
+    if (m->status == FB_MEMBER_PENDING) fb_pending_delete(node, index);
+    m->introduced = false;
+    m->role = role;
+    if (m->status != status) fb_member_set_status(node, index, status);
+    if (status == FB_MEMBER_APPROVED && !was && m->approved_w == 0) {
+        m->approved_w = fb_w_building(node);
+        node->spaces->awaiting++;
+    }
+    if (status == FB_MEMBER_REVOKED) node->spaces->shutting_w = fb_w_building(node);
+    fb_member_touch(node, index);
+    if (!nothing) fb_member_put(node, index);
+    fb_member_observe(node, index);
+    if (self && status == FB_MEMBER_APPROVED && !was) fold_own(node, space, batch);
+    if (status == FB_MEMBER_REVOKED || !was) plan_dials(node, space);
+}
+
+static void recount_all(fb_node *node, uint32_t space, uint32_t but)
+{
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE;) {
+        uint32_t next = fb_member_next(node, m);
+        if (m != but) recount(node, space, m, (fb_span){NULL, 0});
+        m = next;
+    }
+}
+
+static void fold_member(fb_node *node, uint32_t space, const fb_statement *statement,
+                        const fb_own_change *change)
+{
+    fb_id id = fb_node_id_of(node->options.provider, &statement->key);
     uint32_t index = fb_member_find(node, space, id);
     if (index == FB_NONE) {
-        index = fb_member_add(node, space, id, statement->key, FB_MEMBER_APPROVED, statement->role);
+        index = fb_member_add(node, space, id, statement->key, FB_MEMBER_NONE, FB_ROLE_NONE);
         if (index == FB_NONE) {
             /* A batch with more members than there are places left. They are no members here. */
             fb_log(node, FB_LOG_ERROR, "no place for another member; raise the limit",
                    (fb_span){NULL, 0});
             return;
         }
-    } else {
-        fb_member *known = fb_member_at(node, index);
-        fb_role role = join(known->role, statement->role);
-        bool told = known->status == FB_MEMBER_APPROVED && !known->introduced;
-        if (told && role == known->role) return;
-        approved = known->status != FB_MEMBER_APPROVED;
-        if (approved) fb_pending_delete(node, index);
-        known->introduced = false;
-        known->role = role;
-        fb_member_set_status(node, index, FB_MEMBER_APPROVED);
     }
-    fb_member *member = fb_member_at(node, index);
-    if (approved && member->approved_w == 0) {
-        member->approved_w = fb_w_building(node);
-        node->spaces->awaiting++;
-    }
+    if (!fb_standing_take(node, index, statement, change)) return;
     fb_member_touch(node, index);
-    fb_member_put(node, index);
-    fb_member_observe(node, index);
-    if (self && !was_member) fold_own(node, space, batch);
+    recount(node, space, index, change->batch);
+    /* Who counts for the senior of two may be another one now. */
+    if (fb_space_has_cuts(node, space)) {
+        recount_all(node, space, index);
+        fb_database_cuts_changed(node, space);
+    }
 }
 
 static void fold_address(fb_node *node, uint32_t space, const fb_statement *statement,
@@ -268,7 +350,7 @@ static void fold_address(fb_node *node, uint32_t space, const fb_statement *stat
     if (index == FB_NONE) return;
     fb_member *member = fb_member_at(node, index);
     fb_dot_stamp at = stamp_of(change);
-    if (member->address_len != 0 && dot_stamp_compare(&at, &member->address_at) <= 0) return;
+    if (member->address_len != 0 && fb_dot_stamp_compare(&at, &member->address_at) <= 0) return;
     fb_span said = fb_span_of(statement->text, statement->text_len);
     bool moved = !fb_span_equal(address_of(member), said);
     if (moved) dial(node, member, false);
@@ -290,7 +372,8 @@ void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change)
         fold_root(node, space, &statement);
         break;
     case FB_STATEMENT_MEMBER:
-        fold_member(node, space, &statement, change->batch);
+    case FB_STATEMENT_STANDING:
+        fold_member(node, space, &statement, change);
         break;
     case FB_STATEMENT_NAME:
         fold_name(node, space, &statement, change);
@@ -298,6 +381,73 @@ void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change)
     case FB_STATEMENT_ADDRESS:
         fold_address(node, space, &statement, change);
         break;
+    }
+}
+
+/* Cuts take statements back. */
+
+void fb_space_unfold(fb_node *node, uint32_t space, fb_id signer, uint64_t incarnation,
+                     uint64_t first_seq)
+{
+    fb_standing_forget(node, space, signer, incarnation, first_seq);
+    recount_all(node, space, FB_NONE);
+    fb_database_cuts_changed(node, space);
+}
+
+void fb_space_unfold_text(fb_node *node, uint32_t space, const fb_own_change *by,
+                          const fb_own_change *change)
+{
+    fb_statement statement;
+    if (fb_statement_decode(by->fields, by->count, &statement) != FB_OK) return;
+    if (statement.kind == FB_STATEMENT_NAME) {
+        fb_space *s = fb_space_at(node, space);
+        if (s->name_at.incarnation == 0) return;
+        memset(&s->name_at, 0, sizeof s->name_at);
+        s->name_len = s->root_len;
+        memcpy(s->name, s->root_name, s->root_len);
+        fb_space_touch(node, space);
+        fb_space_put(node, space);
+    } else if (statement.kind == FB_STATEMENT_ADDRESS) {
+        uint32_t index =
+            fb_member_find(node, space, fb_node_id_of(node->options.provider, &statement.key));
+        if (index == FB_NONE) return;
+        fb_member *m = fb_member_at(node, index);
+        dial(node, m, false);
+        m->address_len = 0;
+        memset(&m->address_at, 0, sizeof m->address_at);
+        fb_member_touch(node, index);
+        if (m->standings != 0) fb_member_put(node, index);
+    } else {
+        return;
+    }
+    if (change == NULL || fb_statement_decode(change->fields, change->count, &statement) != FB_OK) {
+        return;
+    }
+    if (statement.kind == FB_STATEMENT_NAME) fold_name(node, space, &statement, change);
+    if (statement.kind == FB_STATEMENT_ADDRESS) fold_address(node, space, &statement, change);
+}
+
+static bool is_put_out(const fb_node *node, uint32_t space)
+{
+    return fb_space_own_status(node, space) == FB_MEMBER_REVOKED &&
+           !fb_standing_left(node, fb_member_find(node, space, node->self));
+}
+
+/* A removal is durable: nothing is said to who is no member any more. */
+static void shut_links(fb_node *node)
+{
+    struct fb_spaces *spaces = node->spaces;
+    if (spaces->shutting_w == 0 || spaces->shutting_w > fb_w_durable(node)) return;
+    spaces->shutting_w = 0;
+    for (uint32_t i = 0; i < fb_link_capacity(node); i++) {
+        const fb_link_info *info = fb_link_at(node, i);
+        if (info->state == FB_LINK_FREE || info->state == FB_LINK_CLOSING) continue;
+        if (!fb_space_exists(node, info->space) || fb_id_is_zero(info->peer)) continue;
+        uint32_t peer = fb_member_find(node, info->space, info->peer);
+        bool gone = peer != FB_NONE && fb_member_at(node, peer)->status == FB_MEMBER_REVOKED;
+        /* Who leaves tells the others first; they close. */
+        if (is_put_out(node, info->space)) gone = true;
+        if (gone) fb_link_close(node, i, FB_ERR_REVOKED);
     }
 }
 
@@ -328,6 +478,7 @@ uint32_t fb_space_introduce(fb_node *node, uint32_t space, fb_b32 key, fb_role r
 void fb_space_durable(fb_node *node)
 {
     struct fb_spaces *spaces = node->spaces;
+    shut_links(node);
     if (spaces->awaiting == 0) return;
     uint64_t durable = fb_w_durable(node);
     bool any = false;

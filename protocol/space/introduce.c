@@ -391,7 +391,8 @@ static void read_change(fb_node *node, void *user, const fb_own_change *change)
     fb_statement statement;
     if (fb_space_check_statement(node, r->space, change) != FB_OK ||
         fb_statement_decode(change->fields, change->count, &statement) != FB_OK ||
-        statement.kind != FB_STATEMENT_MEMBER || !fb_b32_equal(statement.key, r->key)) {
+        (statement.kind != FB_STATEMENT_MEMBER && statement.kind != FB_STATEMENT_STANDING) ||
+        statement.role == FB_ROLE_NONE || !fb_b32_equal(statement.key, r->key)) {
         return;
     }
     if (r->role == FB_ROLE_NONE || statement.role < r->role) r->role = statement.role;
@@ -430,7 +431,12 @@ static void look_at_standing(fb_node *node, uint32_t link)
     const fb_space *space = fb_space_at(node, info->space);
     if (info->state != FB_LINK_PENDING || is_approved_here(node, info->space)) return;
     bool inviter = space->joining.given && fb_b32_equal(info->peer_key, space->joining.inviter);
-    if (!inviter && !fb_b32_equal(info->peer_key, space->creator)) return;
+    uint32_t member = fb_member_find(node, info->space, info->peer);
+    /* A node that was put out knows the members: one of them may say that it is let in again. */
+    bool known = fb_space_own_status(node, info->space) == FB_MEMBER_REVOKED && member != FB_NONE &&
+                 fb_member_status_of(node, member) == FB_MEMBER_APPROVED &&
+                 fb_b32_equal(fb_member_key(node, member), info->peer_key);
+    if (!inviter && !known && !fb_b32_equal(info->peer_key, space->creator)) return;
     uint32_t index = info->space;
     open_link(node, link, FB_ROLE_READER);
     taken(node, index, FB_MEMBER_APPROVED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verb: leave, of a space that has not taken this node yet. Nothing of the space is here then but
- * its name, the invite and an empty area, and no member knows of this node for certain.
+/* Verb: leave. A member states it (revoke.c). Of a space that has not taken this node yet, nothing
+ * is here but its name, the invite and an empty area, and no member knows of this node for certain.
  *
  * Its place in the table stays until the next START, as links that are closing still name it, and
  * its number in store keys for ever. */
@@ -69,6 +69,12 @@ void fb_space_on_leave(fb_node *node, fb_request request, fb_span arguments)
     if (!fb_request_by_operator(node, request)) return;
     fb_reader r = fb_reader_of(arguments);
     uint32_t space = fb_space_find(node, fb_read_id(&r));
+    bool request_alone = fb_reader_left(&r) != 0 && fb_read_u8(&r) == 1;
+    if (fb_reader_done(&r) && space != FB_NONE && !request_alone &&
+        fb_space_own_status(node, space) == FB_MEMBER_APPROVED) {
+        fb_space_take_away(node, request, space, fb_space_at(node, space)->own, FB_ROLE_NONE);
+        return;
+    }
     fb_status status = fb_reader_done(&r) ? may_leave(node, space) : FB_ERR_REQUEST_MALFORMED;
     if (status != FB_OK) {
         fb_request_refuse(node, request, status);

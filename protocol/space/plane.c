@@ -5,6 +5,7 @@
 #include "protocol/space/fold.h"
 #include "protocol/space/introduce.h"
 #include "protocol/space/requests.h"
+#include "protocol/space/standing.h"
 #include "protocol/space/store.h"
 
 /* Digests. Secrets stay out: a digest may be printed. */
@@ -70,6 +71,7 @@ static void member_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u64(w, member->approved_w);
     fb_dot_stamp_write(w, &member->address_at);
     fb_write_span16(w, fb_span_of(member->address, member->address_len));
+    fb_standing_digest(node, index, w);
 }
 
 static uint32_t invite_count(const fb_node *node)
@@ -168,6 +170,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_control_register(node, FB_CONTROL_INVITE, &fb_space_invite_channel);
     fb_control_register(node, FB_CONTROL_MEMBERSHIP, &fb_space_membership_channel);
     node->spaces = spaces;
+    fb_standings_layout(node, arena);
     if (spaces == NULL) return;
     spaces->space = space;
     spaces->member = member;
@@ -215,6 +218,9 @@ static void reset(fb_node *node)
     spaces->members = spaces->pending = 0;
     spaces->space_local = spaces->application_number = 0;
     spaces->awaiting = spaces->answering = 0;
+    spaces->shutting_w = 0;
+    spaces->taking_away.used = false;
+    fb_standings_reset(node);
 }
 
 static void started(fb_node *node)

@@ -4,6 +4,7 @@
 #define FB_SPACE_REQUESTS_H
 
 #include "protocol/core/request.h"
+#include "protocol/space/statement.h"
 #include "protocol/space/table.h"
 #include "protocol/store/ops.h"
 
@@ -23,6 +24,13 @@ void fb_space_on_create(fb_node *node, fb_request request, fb_span arguments);
 void fb_space_on_invite(fb_node *node, fb_request request, fb_span arguments);
 void fb_space_on_join(fb_node *node, fb_request request, fb_span arguments);
 void fb_space_on_leave(fb_node *node, fb_request request, fb_span arguments);
+void fb_space_on_revoke(fb_node *node, fb_request request, fb_span arguments);
+/* Writes one statement; FB_ERR_BUSY, FB_ERR_LIMIT, or done follows. */
+fb_status fb_space_state(fb_node *node, uint32_t space, const fb_statement *statement,
+                         fb_write_done done, uint64_t user);
+/* A lesser role, or none, for an approved member: answers the request. */
+void fb_space_take_away(fb_node *node, fb_request request, uint32_t space, uint32_t member,
+                        fb_role role);
 /* The place of a space that was left in this incarnation, or FB_NONE. */
 uint32_t fb_space_find_left(const fb_node *node, fb_id space);
 

@@ -5,10 +5,9 @@
  * and are verified as every record is. This plane judges them, folds them into tables that others
  * ask, and keeps those tables in the store, so that loading reads no history.
  *
- * In this version rights are only given, never taken: the fold of a set of statements is the most
- * that any of them gives, whatever their order, and who had a right once has it still. Statements
- * that take a right away need a cut (DESIGN 3.1, Revocation) and come later as kinds of their own;
- * one that is received is refused with FB_ERR_UNSUPPORTED. */
+ * Rights are given and taken by numbered statements; what takes names a cut (DESIGN 3.1,
+ * Revocation). The fold is a function of the set of accepted statements: standing.h says how, and
+ * which of two concurrent ones counts. */
 #ifndef FB_SPACE_SPACE_H
 #define FB_SPACE_SPACE_H
 
@@ -72,6 +71,16 @@ bool fb_space_may_hold(const fb_node *node, uint32_t space, uint32_t member, fb_
 /* Whether a local principal may use a space (draft 10). */
 bool fb_space_allows(const fb_node *node, uint32_t space, uint64_t principal);
 
+/* Under which statement about it the signer of a batch acted: its number, and, where it took
+ * something away, which one of those with that number. It stands in the batch's epoch as an entry
+ * of the signer with incarnation 0, unless it is the first. */
+#define FB_CLAIM(number, tag)  ((uint64_t)(number) << 32 | (tag))
+#define FB_CLAIM_FIRST         FB_CLAIM(1, 0)
+#define FB_CLAIM_NUMBER(claim) ((uint32_t)((claim) >> 32))
+#define FB_CLAIM_TAG(claim)    ((uint32_t)(claim))
+/* What this node acts under now. */
+uint64_t fb_space_claim(const fb_node *node, uint32_t space);
+
 /* One change of a space's own area, as the database holds it. */
 typedef struct fb_own_change {
     fb_b32 author; /* full key of the signer */
@@ -82,13 +91,43 @@ typedef struct fb_own_change {
     uint64_t dot_seq;
     const fb_field_write *fields; /* values as JSON texts, in any order */
     uint32_t count;
+    uint64_t claim; /* of its batch */
     /* The whole signed batch that brought it, as it travels; empty for this node's own. */
     fb_span batch;
 } fb_own_change;
 
-/* Judges the author of a batch of any other area: FB_OK or FB_ERR_BATCH_POLICY. The caller has
+/* A batch, as far as the rights of its signer go. */
+typedef struct fb_signed {
+    fb_b32 author;
+    uint64_t claim;
+    fb_id area;
+    bool own_area;
+    uint64_t incarnation;
+    uint64_t number;
+    const uint8_t *hash; /* of its header; NULL: not known */
+} fb_signed;
+
+/* Judges the signer of a batch. FB_ERR_BATCH_POLICY: no right to write data. FB_ERR_BATCH_EPOCH: it
+ * claims a statement that is not known here. FB_ERR_BATCH_CUT: it is above a cut. The caller has
  * found the header's epoch covered (an unknown one is FB_ERR_BATCH_EPOCH and parked before). */
-fb_status fb_space_check_author(const fb_node *node, uint32_t space, fb_b32 author);
+fb_status fb_space_check_author(const fb_node *node, uint32_t space, const fb_signed *batch);
+/* Of one that was taken: is it above a cut now? */
+bool fb_space_is_cut(const fb_node *node, uint32_t space, fb_id signer, const fb_signed *batch);
+/* The last batch of a life that will ever be taken again, UINT64_MAX while it may go on. */
+uint64_t fb_space_limit(const fb_node *node, uint32_t space, fb_id signer, fb_id area,
+                        bool own_area, uint64_t incarnation);
+/* Does any statement of this space take something away? */
+bool fb_space_has_cuts(const fb_node *node, uint32_t space);
+
+/* Batches of the own area were taken back, of this signer and life from a sequence on: what they
+ * stated counts no more. Puts at most FB_SPACE_FOLD_BYTES(n, cuts) for n members with so many cuts.
+ */
+void fb_space_unfold(fb_node *node, uint32_t space, fb_id signer, uint64_t incarnation,
+                     uint64_t first_seq);
+/* The same of one record that holds a text (a name, an address): change is what counts of what is
+ * left, NULL when nothing is; by: what was taken back. */
+void fb_space_unfold_text(fb_node *node, uint32_t space, const fb_own_change *by,
+                          const fb_own_change *change);
 
 /* Judges one change of a batch of the own area, before any change of that batch is executed.
  * FB_ERR_STATEMENT: breaks the format. FB_ERR_BATCH_POLICY: the author had no right to it.
@@ -101,9 +140,12 @@ fb_status fb_space_check_statement(const fb_node *node, uint32_t space,
 
 /* The database executed a change (local or received) of a space's own area: fold it. Called once
  * per change, in the order applied, within the run that puts the change. For the n changes of one
- * batch it puts at most these, which that run has asked for (fb_op_begin). */
-#define FB_SPACE_FOLD_ENTRIES(n) (3u + 2u * (n))
-#define FB_SPACE_FOLD_BYTES(n)   (4096u + 512u * (n))
+ * batch, together so many bytes long, it puts at most these, which that run has asked for
+ * (fb_op_begin). */
+#define FB_SPACE_FOLD_ENTRIES(n, items) (5u + 3u * (n) + FB_SPACE_FOLD_LONG(n, items) / 64u)
+#define FB_SPACE_FOLD_BYTES(n, items)   (4096u + 576u * (n) + 2u * FB_SPACE_FOLD_LONG(n, items))
+/* Statements without a cut are shorter. */
+#define FB_SPACE_FOLD_LONG(n, items) ((items) > 512u * (n) ? (items) : 0u)
 void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change);
 
 /* Reads one batch of the own area that stands alone, shown by a peer on a pending link: signature

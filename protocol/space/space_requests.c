@@ -3,6 +3,7 @@
 #include "protocol/link/link.h"
 #include "protocol/space/fold.h"
 #include "protocol/space/requests.h"
+#include "protocol/space/standing.h"
 #include "protocol/space/store.h"
 
 /* create */
@@ -155,15 +156,21 @@ static void stated(fb_node *node, uint64_t user, fb_status status, uint64_t w)
     fb_reply_held(node, by.index, status, status == FB_OK ? w : fb_w_durable(node), FB_NO_BYTES);
 }
 
-static void state(fb_node *node, fb_request request, uint32_t space, const fb_statement *statement)
+fb_status fb_space_state(fb_node *node, uint32_t space, const fb_statement *statement,
+                         fb_write_done done, uint64_t user)
 {
     fb_statement_fields fields;
     fb_statement_encode(statement, &fields);
     fb_id record = fb_statement_record(fb_space_id(node, space), statement->kind, &statement->key);
+    return fb_database_write(node, space, FB_AREA_SPACE, FB_NO_BYTES, record, fields.field,
+                             fields.count, done, user);
+}
+
+static void state(fb_node *node, fb_request request, uint32_t space, const fb_statement *statement)
+{
     /* `done` finds the request by its index; the number tells whether it is still the same one. */
     node->spaces->stating[request.index] = request.number;
-    fb_status status = fb_database_write(node, space, FB_AREA_SPACE, FB_NO_BYTES, record,
-                                         fields.field, fields.count, stated, request.index);
+    fb_status status = fb_space_state(node, space, statement, stated, request.index);
     if (status != FB_OK) fb_request_refuse(node, request, status);
 }
 
@@ -172,10 +179,18 @@ static void state_member(fb_node *node, fb_request request, uint32_t space, uint
 {
     fb_statement statement;
     memset(&statement, 0, sizeof statement);
-    statement.kind = FB_STATEMENT_MEMBER;
+    /* Under the number that counts, or, after something was taken, the next odd one. */
+    uint32_t number = FB_CLAIM_NUMBER(fb_standing_claim(node, member));
+    if (number % 2 == 0) number++;
+    if (number > FB_STANDINGS_MAX) {
+        fb_request_refuse(node, request, FB_ERR_LIMIT);
+        return;
+    }
+    statement.kind = number == 1 ? FB_STATEMENT_MEMBER : FB_STATEMENT_STANDING;
     statement.key = fb_member_key(node, member);
     statement.status = FB_MEMBER_APPROVED;
     statement.role = role;
+    statement.number = (uint8_t)number;
     state(node, request, space, &statement);
 }
 
@@ -225,7 +240,7 @@ static void on_statement(fb_node *node, fb_request request, fb_span arguments)
     }
     if (status == FB_OK) {
         const fb_member *m = fb_member_at(node, member);
-        if (m->status == FB_MEMBER_REVOKED) status = FB_ERR_REVOKED;
+        if (m->status == FB_MEMBER_REVOKED && !approving) status = FB_ERR_REVOKED;
         if (m->status == FB_MEMBER_PENDING && !approving) status = FB_ERR_NOT_MEMBER;
         if (m->status == FB_MEMBER_APPROVED) {
             if (role == m->role) {
@@ -235,7 +250,10 @@ static void on_statement(fb_node *node, fb_request request, fb_span arguments)
                 return;
             }
             /* A lesser role takes a right away: that needs a cut (DESIGN 3.1). */
-            if (role > m->role) status = FB_ERR_UNSUPPORTED;
+            if (role > m->role) {
+                fb_space_take_away(node, request, space, member, (fb_role)role);
+                return;
+            }
         }
     }
     if (status != FB_OK) {
@@ -256,4 +274,5 @@ void fb_space_verbs_register(fb_node *node)
     fb_verb_register(node, FB_VERB_SPACE_ROLE, on_statement);
     fb_verb_register(node, FB_VERB_SPACE_LEAVE, fb_space_on_leave);
     fb_verb_register(node, FB_VERB_SPACE_RENAME, on_rename);
+    fb_verb_register(node, FB_VERB_SPACE_REVOKE, fb_space_on_revoke);
 }

@@ -17,6 +17,8 @@ enum field {
     FIELD_ROLE,
     FIELD_NAME,
     FIELD_ADDRESS,
+    FIELD_NUMBER,
+    FIELD_CUT,
     FIELDS
 };
 
@@ -24,6 +26,7 @@ static const fb_span field_names[FIELDS] = {
     [FIELD_STATEMENT] = TEXT("statement"), [FIELD_KEY] = TEXT("key"),
     [FIELD_STATUS] = TEXT("status"),       [FIELD_ROLE] = TEXT("role"),
     [FIELD_NAME] = TEXT("name"),           [FIELD_ADDRESS] = TEXT("address"),
+    [FIELD_NUMBER] = TEXT("number"),       [FIELD_CUT] = TEXT("cut"),
 };
 
 /* What each kind is called, its record's label, and the fields it has besides `statement`. */
@@ -38,11 +41,17 @@ static const struct kind {
     [FB_STATEMENT_ADDRESS] = {TEXT("\"address\""), "faberio-address-v1",
                               1u << FIELD_KEY | 1u << FIELD_ADDRESS},
     [FB_STATEMENT_NAME] = {TEXT("\"name\""), "faberio-name-v1", 1u << FIELD_KEY | 1u << FIELD_NAME},
+    [FB_STATEMENT_STANDING] = {TEXT("\"standing\""), "faberio-standing-v1",
+                               1u << FIELD_KEY | 1u << FIELD_ROLE | 1u << FIELD_NUMBER |
+                                   1u << FIELD_CUT},
 };
 
 static const fb_span status_approved = TEXT("\"approved\"");
 
+static const fb_span null_value = TEXT("null");
+
 static const fb_span role_values[] = {
+    [FB_ROLE_NONE] = TEXT("\"none\""),
     [FB_ROLE_ADMIN] = TEXT("\"admin\""),
     [FB_ROLE_WRITER] = TEXT("\"writer\""),
     [FB_ROLE_READER] = TEXT("\"reader\""),
@@ -136,6 +145,19 @@ void fb_statement_encode(const fb_statement *statement, fb_statement_fields *out
         add(out, FIELD_ROLE, role_values[statement->role]);
         return;
     }
+    if (statement->kind == FB_STATEMENT_STANDING) {
+        size_t n = 0;
+        if (statement->number >= 100) out->number[n++] = (uint8_t)('0' + statement->number / 100);
+        if (statement->number >= 10)
+            out->number[n++] = (uint8_t)('0' + statement->number / 10 % 10);
+        out->number[n++] = (uint8_t)('0' + statement->number % 10);
+        add(out, FIELD_ROLE, role_values[statement->role]);
+        add(out, FIELD_NUMBER, fb_span_of(out->number, n));
+        add(out, FIELD_CUT,
+            statement->number % 2 == 0 ? fb_span_of(statement->cut.p - 1, statement->cut.len + 2)
+                                       : null_value);
+        return;
+    }
     fb_span text = quote(fb_span_of(statement->text, statement->text_len), out->text);
     add(out, statement->kind == FB_STATEMENT_ADDRESS ? FIELD_ADDRESS : FIELD_NAME, text);
 }
@@ -178,6 +200,7 @@ static fb_status read_member(const fb_span value[FIELDS], fb_statement *out)
     }
     if (!fb_span_equal(value[FIELD_STATUS], status_approved)) return FB_ERR_UNSUPPORTED;
     out->status = FB_MEMBER_APPROVED;
+    out->number = 1;
     for (uint32_t role = FB_ROLE_ADMIN; role < ROLE_COUNT; role++) {
         if (fb_span_equal(value[FIELD_ROLE], role_values[role])) {
             out->role = (fb_role)role;
@@ -185,6 +208,30 @@ static fb_status read_member(const fb_span value[FIELDS], fb_statement *out)
         }
     }
     return FB_ERR_UNSUPPORTED;
+}
+
+static fb_status read_standing(const fb_span value[FIELDS], fb_statement *out)
+{
+    fb_span number = value[FIELD_NUMBER], cut = value[FIELD_CUT];
+    uint32_t n = 0;
+    if (number.len == 0 || number.len > 3 || number.p[0] == '0') return FB_ERR_STATEMENT;
+    for (size_t i = 0; i < number.len; i++) {
+        if (number.p[i] < '0' || number.p[i] > '9') return FB_ERR_STATEMENT;
+        n = n * 10 + (uint32_t)(number.p[i] - '0');
+    }
+    if (n > FB_STANDINGS_MAX) return FB_ERR_LIMIT;
+    out->number = (uint8_t)n;
+    uint32_t role = 0;
+    while (role < ROLE_COUNT && !fb_span_equal(value[FIELD_ROLE], role_values[role])) role++;
+    if (role == ROLE_COUNT)
+        return is_string(value[FIELD_ROLE]) ? FB_ERR_UNSUPPORTED : FB_ERR_STATEMENT;
+    out->role = (fb_role)role;
+    if (n % 2 != 0) {
+        return role != FB_ROLE_NONE && fb_span_equal(cut, null_value) ? FB_OK : FB_ERR_STATEMENT;
+    }
+    if (role == FB_ROLE_ADMIN || !is_string(cut)) return FB_ERR_STATEMENT;
+    out->cut = fb_span_of(cut.p + 1, cut.len - 2);
+    return fb_cut_count(out->cut) != FB_NONE ? FB_OK : FB_ERR_STATEMENT;
 }
 
 fb_status fb_statement_decode(const fb_field_write *fields, uint32_t count, fb_statement *out)
@@ -217,6 +264,8 @@ fb_status fb_statement_decode(const fb_field_write *fields, uint32_t count, fb_s
     if (!read_key(value[FIELD_KEY], &statement.key)) return FB_ERR_STATEMENT;
     if (kind == FB_STATEMENT_MEMBER) {
         FB_TRY(read_member(value, &statement));
+    } else if (kind == FB_STATEMENT_STANDING) {
+        FB_TRY(read_standing(value, &statement));
     } else {
         bool address = kind == FB_STATEMENT_ADDRESS;
         if (!read_text(value[address ? FIELD_ADDRESS : FIELD_NAME], &statement)) {

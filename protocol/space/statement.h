@@ -8,20 +8,24 @@
 #define FB_SPACE_STATEMENT_H
 
 #include "protocol/database/database.h"
+#include "protocol/space/cut.h"
 #include "protocol/space/space.h"
 
 typedef enum fb_statement_kind {
-    FB_STATEMENT_SPACE = 1,   /* the root: name, full key of the creator, who signs it */
-    FB_STATEMENT_MEMBER = 2,  /* an admin says: this key is approved in this role */
-    FB_STATEMENT_ADDRESS = 3, /* a member says where it can be dialled */
-    FB_STATEMENT_NAME = 4,    /* an admin says: the space is called so; key: the creator's */
+    FB_STATEMENT_SPACE = 1,    /* the root: name, full key of the creator, who signs it */
+    FB_STATEMENT_MEMBER = 2,   /* an admin says: this key is approved in this role */
+    FB_STATEMENT_ADDRESS = 3,  /* a member says where it can be dialled */
+    FB_STATEMENT_STANDING = 5, /* what a member may do from now on, what of it stays before that */
+    FB_STATEMENT_NAME = 4,     /* an admin says: the space is called so; key: the creator's */
 } fb_statement_kind;
 
 typedef struct fb_statement {
     fb_statement_kind kind;
     fb_b32 key;              /* creator or member */
     fb_member_status status; /* MEMBER: approved */
-    fb_role role;            /* MEMBER */
+    fb_role role;            /* MEMBER, STANDING: there NONE ends the membership */
+    uint8_t number;          /* MEMBER: 1; STANDING: even ones take, with a cut (standing.h) */
+    fb_span cut;             /* STANDING: digits, within the value that was read; borrowed */
     uint8_t text_len;
     uint8_t text[FB_SPACE_NAME_BYTES_MAX]; /* SPACE, NAME: name; ADDRESS: address */
 } fb_statement;
@@ -40,14 +44,17 @@ bool fb_address_is_valid(fb_span address);
 fb_id fb_statement_record(fb_id space, fb_statement_kind kind, const fb_b32 *key);
 
 /* A statement as fields of a change. The spans point into the struct itself. */
-#define FB_STATEMENT_FIELDS_MAX 4u
+#define FB_STATEMENT_FIELDS_MAX 5u
 typedef struct fb_statement_fields {
     fb_field_write field[FB_STATEMENT_FIELDS_MAX];
     uint32_t count;
+    uint8_t number[4];                               /* decimal */
     uint8_t key[66];                                 /* quoted hex */
     uint8_t text[2u * FB_SPACE_NAME_BYTES_MAX + 2u]; /* quoted; at worst each byte escaped */
 } fb_statement_fields;
 
+/* The cut of a STANDING is given with its quotes around it, statement->cut being what is between
+ * them. */
 void fb_statement_encode(const fb_statement *statement, fb_statement_fields *out);
 
 /* Reads the fields of a change. FB_ERR_STATEMENT: they do not follow the format.

@@ -2,6 +2,7 @@
 #include "protocol/space/store.h"
 
 #include "protocol/identity/identity.h"
+#include "protocol/space/standing.h"
 #include "protocol/store/keys.h"
 
 #define VALUE_VERSION 1u
@@ -105,7 +106,10 @@ void fb_space_put(fb_node *node, uint32_t index)
         fb_write_b32(&e.v, joining->inviter);
         fb_write_span16(&e.v, fb_span_of(joining->address, joining->address_len));
     }
-    if (space->name_at.incarnation != 0) fb_dot_stamp_write(&e.v, &space->name_at);
+    if (space->name_at.incarnation != 0) {
+        fb_dot_stamp_write(&e.v, &space->name_at);
+        fb_write_span16(&e.v, fb_span_of(space->root_name, space->root_len));
+    }
     put(node, &e);
 }
 
@@ -128,6 +132,14 @@ void fb_member_put(fb_node *node, uint32_t index)
     fb_write_span16(&e.v, fb_span_of(member->address, member->address_len));
     fb_dot_stamp_write(&e.v, &member->address_at);
     put(node, &e);
+}
+
+void fb_member_delete(fb_node *node, uint32_t index)
+{
+    const fb_member *member = fb_member_at(node, index);
+    put_entry e;
+    begin_of(node, &e, FB_TAG_MEMBER, member->space, member->id, FB_MEMBER_PUT_BYTES);
+    delete_entry(node, &e);
 }
 
 void fb_pending_put(fb_node *node, uint32_t index)
@@ -226,7 +238,10 @@ static fb_status load_space_item(fb_node *node, uint32_t local, fb_reader *v)
         joining->inviter = fb_read_b32(v);
         joining->address_len = read_text(v, joining->address, sizeof joining->address);
     }
-    if ((flags & FLAG_RENAMED) != 0) space->name_at = read_dot_stamp(v);
+    if ((flags & FLAG_RENAMED) != 0) {
+        space->name_at = read_dot_stamp(v);
+        space->root_len = read_text(v, space->root_name, sizeof space->root_name);
+    }
     return FB_OK;
 }
 
@@ -260,18 +275,35 @@ static fb_status load_member(fb_node *node, fb_reader *k, fb_reader *v)
     fb_b32 public_key = fb_read_b32(v);
     uint8_t status = fb_read_u8(v);
     uint8_t role = fb_read_u8(v);
-    if (space == FB_NONE || v->failed || status != FB_MEMBER_APPROVED || role > FB_ROLE_READER) {
+    bool known = status == FB_MEMBER_APPROVED || status == FB_MEMBER_REVOKED;
+    if (space == FB_NONE || v->failed || !known || role > FB_ROLE_READER) {
         return FB_ERR_STORE_DAMAGED;
     }
     uint32_t index = fb_member_find(node, space, id); /* the creator is there */
     if (index == FB_NONE) {
-        index = fb_member_add(node, space, id, public_key, FB_MEMBER_APPROVED, (fb_role)role);
+        index = fb_member_add(node, space, id, public_key, (fb_member_status)status, (fb_role)role);
     }
     if (index == FB_NONE) return FB_ERR_LIMIT;
     fb_member *member = fb_member_at(node, index);
+    member->role = (fb_role)role;
+    if (member->status != (fb_member_status)status) {
+        fb_member_set_status(node, index, (fb_member_status)status);
+    }
     member->address_len = read_text(v, member->address, sizeof member->address);
     member->address_at = read_dot_stamp(v);
     return FB_OK;
+}
+
+static fb_status load_standing(fb_node *node, fb_reader *k, fb_reader *v)
+{
+    uint32_t space = space_of_local(node, fb_read_u32(k));
+    return space == FB_NONE ? FB_ERR_STORE_DAMAGED : fb_standing_load(node, space, k, v);
+}
+
+static fb_status load_cut(fb_node *node, fb_reader *k, fb_reader *v)
+{
+    uint32_t space = space_of_local(node, fb_read_u32(k));
+    return space == FB_NONE ? FB_ERR_STORE_DAMAGED : fb_cut_load(node, space, k, v);
 }
 
 static fb_status load_pending(fb_node *node, fb_reader *k, fb_reader *v)
@@ -339,6 +371,8 @@ static const struct part {
 } parts[] = {
     {FB_TAG_SPACE, FB_STATEMENT_PROOF_BYTES_MAX, load_space},
     {FB_TAG_MEMBER, FB_MEMBER_PUT_BYTES, load_member},
+    {FB_TAG_STANDING, FB_STANDING_PUT_BYTES, load_standing},
+    {FB_TAG_CUT, FB_CUT_PUT_BYTES, load_cut},
     {FB_TAG_INVITE, FB_INVITE_PUT_BYTES, load_invite},
     {FB_TAG_PENDING, FB_PENDING_PUT_BYTES, load_pending},
     {FB_TAG_APPLICATION, FB_APPLICATION_PUT_BYTES, load_application},

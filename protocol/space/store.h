@@ -15,16 +15,18 @@
 #define FB_INVITE_PUT_BYTES      192u
 #define FB_APPLICATION_PUT_BYTES (512u + 16u * FB_SPACES_MAX)
 
-_Static_assert(FB_SPACE_PUT_BYTES + FB_PROOF_PUT_BYTES <= FB_SPACE_FOLD_BYTES(0u),
+_Static_assert(FB_SPACE_PUT_BYTES + FB_PROOF_PUT_BYTES <= FB_SPACE_FOLD_BYTES(0u, 0u),
                "a fold puts a space and a proof once");
-_Static_assert(FB_MEMBER_PUT_BYTES + 64u <= FB_SPACE_FOLD_BYTES(1u) - FB_SPACE_FOLD_BYTES(0u),
-               "and for each change a member, and a deletion of who was pending");
+_Static_assert(FB_MEMBER_PUT_BYTES + 64u + 128u <=
+                   FB_SPACE_FOLD_BYTES(1u, 0u) - FB_SPACE_FOLD_BYTES(0u, 0u),
+               "and for each change a member, what was stated, and a deletion of who was pending");
 
 /* Within a run that asked for the bytes. A pending member is put with put_pending, an approved one
  * with put_member; both kinds of keys are deleted by their own name. */
 void fb_space_put(fb_node *node, uint32_t space);
 void fb_space_put_proof(fb_node *node, uint32_t space);
 void fb_member_put(fb_node *node, uint32_t member);
+void fb_member_delete(fb_node *node, uint32_t member);
 void fb_pending_put(fb_node *node, uint32_t member);
 void fb_pending_delete(fb_node *node, uint32_t member);
 void fb_invite_put(fb_node *node, uint32_t invite);

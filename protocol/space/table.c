@@ -3,7 +3,17 @@
 
 #include "protocol/identity/identity.h"
 #include "protocol/link/preamble.h"
+#include "protocol/space/standing.h"
 #include "protocol/store/ops.h"
+
+int fb_dot_stamp_compare(const fb_dot_stamp *a, const fb_dot_stamp *b)
+{
+    if (a->stamp != b->stamp) return a->stamp < b->stamp ? -1 : 1;
+    int order = fb_id_compare(a->node, b->node);
+    if (order != 0) return order;
+    if (a->incarnation != b->incarnation) return a->incarnation < b->incarnation ? -1 : 1;
+    return a->seq < b->seq ? -1 : a->seq > b->seq;
+}
 
 void fb_space_touch(fb_node *node, uint32_t space)
 {
@@ -85,7 +95,7 @@ uint32_t fb_member_add(fb_node *node, uint32_t space, fb_id id, fb_b32 key, fb_m
                        fb_role role)
 {
     struct fb_spaces *spaces = node->spaces;
-    if (spaces->member_free == 0 && status == FB_MEMBER_APPROVED) evict_pending(node);
+    if (spaces->member_free == 0 && status != FB_MEMBER_PENDING) evict_pending(node);
     if (spaces->member_free == 0) return FB_NONE;
     uint32_t index = spaces->member_free - 1;
     fb_member *member = fb_member_at(node, index);
@@ -117,6 +127,7 @@ void fb_member_drop(fb_node *node, uint32_t index)
     list_remove(node, index);
     count(node, member, UINT32_MAX); /* minus one */
     if (member->approved_w != 0) spaces->awaiting--;
+    fb_standing_drop(node, index);
     member->used = false;
     member->next = spaces->member_free;
     spaces->member_free = index + 1;
@@ -281,12 +292,15 @@ fb_role fb_member_role(const fb_node *node, uint32_t member)
 
 uint32_t fb_member_standing(const fb_node *node, uint32_t member)
 {
-    return fb_member_at(node, member)->status == FB_MEMBER_PENDING ? 0 : 1;
+    return FB_CLAIM_NUMBER(fb_standing_claim(node, member));
 }
 
 fb_member_status fb_space_own_status(const fb_node *node, uint32_t space)
 {
-    return fb_space_at(node, space)->own == FB_NONE ? FB_MEMBER_PENDING : FB_MEMBER_APPROVED;
+    if (fb_space_at(node, space)->own != FB_NONE) return FB_MEMBER_APPROVED;
+    uint32_t self = fb_member_find(node, space, node->self);
+    bool revoked = self != FB_NONE && fb_member_at(node, self)->status == FB_MEMBER_REVOKED;
+    return revoked ? FB_MEMBER_REVOKED : FB_MEMBER_PENDING;
 }
 
 fb_role fb_space_own_role(const fb_node *node, uint32_t space)
@@ -298,7 +312,8 @@ fb_role fb_space_own_role(const fb_node *node, uint32_t space)
 bool fb_space_may_write(const fb_node *node, uint32_t space)
 {
     fb_role role = fb_space_own_role(node, space);
-    return role == FB_ROLE_ADMIN || role == FB_ROLE_WRITER;
+    return MUTANT(READERS_WRITE, role == FB_ROLE_ADMIN || role == FB_ROLE_WRITER,
+                  role != FB_ROLE_NONE);
 }
 
 /* MP-1-4, MP-1-5, FI-2-4 */
@@ -311,9 +326,13 @@ fb_member_status fb_space_judge_peer(const fb_node *node, uint32_t space, fb_id 
     const fb_member *m = fb_member_at(node, known);
     if (!fb_b32_equal(m->key, key)) return FB_MEMBER_NONE;
     if (m->status == FB_MEMBER_REVOKED) return FB_MEMBER_REVOKED;
-    if (m->status != FB_MEMBER_APPROVED || fb_space_own_status(node, space) != FB_MEMBER_APPROVED) {
-        return FB_MEMBER_PENDING;
+    fb_member_status own = fb_space_own_status(node, space);
+    /* Who left opens links as long as others do not know it. */
+    if (own == FB_MEMBER_REVOKED &&
+        fb_standing_left(node, fb_member_find(node, space, node->self))) {
+        own = FB_MEMBER_APPROVED;
     }
+    if (m->status != FB_MEMBER_APPROVED || own != FB_MEMBER_APPROVED) return FB_MEMBER_PENDING;
     /* A link depends on the statement that opens it: held back like everything sent. */
     if (m->approved_w > fb_w_durable(node)) return FB_MEMBER_PENDING;
     *member = known;

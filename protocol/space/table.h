@@ -61,6 +61,8 @@ typedef struct fb_space {
     uint8_t address_len;
     uint16_t proof_len;
     uint8_t name[FB_SPACE_NAME_BYTES_MAX];
+    uint8_t root_len;
+    uint8_t root_name[FB_SPACE_NAME_BYTES_MAX]; /* of the root, while it is called otherwise */
     fb_dot_stamp name_at; /* of the last renaming; no incarnation: the name is the root's */
     uint8_t address[FB_ADDRESS_BYTES_MAX];       /* where this node can be dialled */
     uint8_t proof[FB_STATEMENT_PROOF_BYTES_MAX]; /* batch that made this node a member */
@@ -82,8 +84,9 @@ typedef struct fb_member {
     fb_dot_stamp address_at;
     uint8_t address_len;
     uint8_t address[FB_ADDRESS_BYTES_MAX];
-    uint32_t next;  /* in the space's list; index plus one */
-    uint32_t chain; /* in the bucket; index plus one */
+    uint32_t standings; /* what was stated about it; plus one */
+    uint32_t next;      /* in the space's list; index plus one */
+    uint32_t chain;     /* in the bucket; index plus one */
     fb_digest_cell cell;
 } fb_member;
 
@@ -125,7 +128,24 @@ typedef struct fb_shown {
 
 _Static_assert(FB_SPACES_MAX <= 64, "a bit for each space an application may use");
 
+/* Something is being taken from a member: one at a time, for an operator. */
+typedef struct fb_taking_away {
+    bool used;
+    fb_waiting by;
+    uint32_t space, member;
+    fb_role role;
+    uint32_t areas, lives;
+    uint64_t lacking;
+} fb_taking_away;
+
+struct fb_standing;
+struct fb_cut;
+
 struct fb_spaces {
+    struct fb_standing *standing;
+    struct fb_cut *cut;
+    uint32_t standing_cap, standing_free;
+    uint32_t cut_cap, cut_free, cuts_left;
     fb_space *space;
     fb_member *member;
     fb_given_invite *invite;
@@ -139,8 +159,10 @@ struct fb_spaces {
     uint32_t pending;     /* of those, in all spaces */
     uint32_t space_local; /* highest number used */
     uint32_t application_number;
-    uint32_t awaiting;  /* members with approved_w set */
-    uint32_t answering; /* links that owe an answer whose write set is not durable */
+    uint64_t shutting_w; /* links of who is no member any more wait for this write set; 0: none */
+    uint32_t awaiting;   /* members with approved_w set */
+    uint32_t answering;  /* links that owe an answer whose write set is not durable */
+    fb_taking_away taking_away;
     fb_retry retry[FB_RETRIES_MAX];
     uint8_t frame[FB_STATEMENT_PROOF_BYTES_MAX + 8]; /* the one being peeked */
     /* Loading: the last key read. */
@@ -166,6 +188,9 @@ static inline void fb_dot_stamp_write(fb_writer *w, const fb_dot_stamp *at)
     fb_write_u64(w, at->incarnation);
     fb_write_u64(w, at->seq);
 }
+
+/* Order of (stamp, dot), DESIGN 3.1: the stamp signed, the rest unsigned. */
+int fb_dot_stamp_compare(const fb_dot_stamp *a, const fb_dot_stamp *b);
 
 void fb_space_touch(fb_node *node, uint32_t space);
 void fb_member_touch(fb_node *node, uint32_t member);

@@ -11,6 +11,8 @@ typedef enum fb_tag {
     FB_TAG_META = 'M',        /* u8 item: format version, incarnation, last UUID */
     FB_TAG_SPACE = 'S',       /* u32 space, u8 item: 0 space, 1 what proves the own membership */
     FB_TAG_MEMBER = 'N',      /* u32 space, node id: statements about a member, folded */
+    FB_TAG_STANDING = 'L',    /* u32 space, subject, dot: one statement about a member */
+    FB_TAG_CUT = 'X',         /* the same, area, incarnation: of one that takes something away */
     FB_TAG_INVITE = 'I',      /* u32 space, invite id */
     FB_TAG_PENDING = 'P',     /* u32 space, node id: asked to join */
     FB_TAG_APPLICATION = 'U', /* u32 application; allowed spaces */

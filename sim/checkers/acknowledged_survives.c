@@ -23,7 +23,10 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
-    if (fx->a == FB_FACT_WRITTEN) {
+    if (fx->a == FB_FACT_CUT) {
+        /* What was promised is taken back by a statement: from here on it says nothing. */
+        s->model.blind = true;
+    } else if (fx->a == FB_FACT_WRITTEN) {
         fb_sim_model_written(world, &s->model, node, fx);
     } else {
         fb_sim_model_applied(world, &s->model, node, fx);
@@ -112,7 +115,7 @@ const fb_sim_check fb_sim_check_acknowledged_survives = {
         "no acknowledged write is lost while a disk that had it lives, and all of a core get it",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED),
+    .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED) | FB_SIM_FACT(FB_FACT_CUT),
     .fact = fact,
     .reply = reply,
     .wrote = wrote,

@@ -90,5 +90,7 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_change_feed,
     &fb_sim_check_retries_paused,
     &fb_sim_check_membership,
+    &fb_sim_check_authorship,
+    &fb_sim_check_revocation_cut,
     NULL,
 };

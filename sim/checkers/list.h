@@ -46,6 +46,8 @@ extern const fb_sim_check fb_sim_check_tables_empty;
 extern const fb_sim_check fb_sim_check_work_bounded;
 extern const fb_sim_check fb_sim_check_retries_paused;
 extern const fb_sim_check fb_sim_check_membership;
+extern const fb_sim_check fb_sim_check_authorship;
+extern const fb_sim_check fb_sim_check_revocation_cut;
 
 /* Keys of what checks remember: never 0. */
 static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)

@@ -138,7 +138,7 @@ static void round_end(fb_sim_world *world, void *own)
 
 const fb_sim_check fb_sim_check_membership = {
     .id = "membership",
-    .musts = "DESIGN 3.1, DESIGN 3.2, FI-2-4",
+    .musts = "DESIGN 3.1, DESIGN 3.2",
     .cost = "round",
     .text = "who holds the same statements calls the space the same, and the same nodes members",
     .state_bytes = sizeof(state),

@@ -165,6 +165,8 @@ static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
     [FB_SIM_FAULT_ADDRESS_REUSE] = {BARE(FB_SIM_WHO_ARROW)},
     [FB_SIM_FAULT_CLONE] = {BARE(FB_SIM_WHO_ARROW)},
     [FB_SIM_FAULT_MEMBER_RACE] = {EACH},
+    [FB_SIM_FAULT_ROLES] = {FB_SIM_WHO_ARROW, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE,
+                            TIME_MOST, 0},
     [FB_SIM_FAULT_RENAME] = {FB_SIM_WHO_ARROW, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE,
                              TIME_MOST, 0},
     [FB_SIM_FAULT_HOT_KEY] = {FB_SIM_WHO_NODE, "record", FB_SIM_SHAPE_NUMBER, NULL,

@@ -343,7 +343,7 @@ def test_what_is_there_or_not_is_named(net):
 
 
 @pytest.mark.parametrize("args", [
-    ["space", "revoke", "s", "n"], ["space", "delete", "s"],
+    ["space", "delete", "s"],
     ["file", "put", "s", "a", "b"], ["file", "list"],
     ["policy", "show"], ["policy", "set"],
     ["policy", "explain"], ["export", "s", "f"], ["import", "f"], ["verify", "s", "--peers"],

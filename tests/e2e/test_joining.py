@@ -104,7 +104,7 @@ def test_leaving(net):
     code, err = b.refused("space", "leave", "team")
     assert code == 5 and "taken" in err
     code, err = a.refused("space", "leave", "team")
-    assert code == 1 and "not built" in err
+    assert code == 5 and "last admin" in err
 
 
 @pytest.mark.parametrize("timeout", ["0", "soon", "-1", ""])

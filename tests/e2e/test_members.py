@@ -60,3 +60,61 @@ def test_a_space_is_renamed_at_every_member(net):
         assert node.rows("space", "list")[0]["name"] == "crew"
     for wrong in ("", "a\nb", "x" * 201, before):
         assert a.refused("space", "rename", "crew", wrong)[0] in (2, 5)
+
+
+def test_a_writer_becomes_a_reader_and_again_a_writer(net):
+    a, b = joined(net, "writer")
+    first = b.json("record", "put", "team", "notes", "new", "n=1")["id"]
+    with a.watch("team", "--since", "0") as watch:
+        watch.until([first])
+    said = a.json("space", "role", "team", b.id, "reader")
+    assert said["role"] == "reader" and said["lost_batches"] == 0 and said["cut_areas"] >= 1
+    eventually(lambda: role_of(b, b.id), lambda r: r == "reader")
+    assert b.refused("record", "put", "team", "notes", "new", "n=2")[0] == 4
+    a.json("space", "role", "team", b.id, "writer")
+    eventually(lambda: role_of(b, b.id), lambda r: r == "writer")
+    second = b.json("record", "put", "team", "notes", "new", "n=3")["id"]
+    with a.watch("team", "--since", "0") as watch:
+        watch.until([first, second])
+
+
+def status_of(node, of):
+    return {m["node_id"]: m["status"] for m in node.json("space", "members", "team")["members"]}[of]
+
+
+def test_a_revoked_member_is_put_out_and_let_in_again(net):
+    a, b = joined(net, "writer")
+    first = b.json("record", "put", "team", "notes", "new", "n=1")["id"]
+    with a.watch("team", "--since", "0") as watch:
+        watch.until([first])
+    said = a.json("space", "revoke", "team", b.id)
+    assert said["status"] == "revoked" and said["lost_batches"] == 0
+    assert status_of(a, b.id) == "revoked"
+    eventually(lambda: [p for p in a.json("peers")["peers"] if p["state"] == "open"],
+               lambda open_links: open_links == [])
+    # What it signed before stays.
+    assert a.json("record", "get", "team", "notes", first)["fields"] == {"n": 1}
+    # And after a restart of either side it is out all the same.
+    for node in (a, b):
+        node.stop()
+        node.start()
+    assert status_of(a, b.id) == "revoked"
+    assert a.json("space", "revoke", "team", b.id)["status"] == "revoked"
+
+
+def test_the_last_admin_stays(net):
+    a, b = joined(net, "writer")
+    for args in (["revoke", "team", a.id], ["role", "team", a.id, "reader"], ["leave", "team"]):
+        code, err = a.refused("space", *args)
+        assert code == 5 and "last admin" in err, err
+    code, err = b.refused("space", "revoke", "team", a.id)
+    assert code == 4, err
+
+
+def test_a_member_leaves(net):
+    a, b = joined(net, "writer")
+    first = b.json("record", "put", "team", "notes", "new", "n=1")["id"]
+    assert b.json("space", "leave", "team")["status"] == "left"
+    eventually(lambda: status_of(a, b.id), lambda s: s == "revoked")
+    assert b.refused("record", "put", "team", "notes", "new", "n=2")[0] == 4
+    assert a.json("record", "get", "team", "notes", first)["fields"] == {"n": 1}

@@ -107,6 +107,7 @@ static void change_read(fb_span bytes, fb_own_change *change, fb_field_write fie
     }
     assert_true(fb_reader_done(&r));
     change->fields = fields;
+    change->claim = FB_CLAIM_FIRST;
     change->batch = bytes;
 }
 
@@ -153,8 +154,8 @@ static void write_run(fb_node *node, fb_op *op)
 
 static fb_op *write_begin(fb_node *node)
 {
-    return fb_op_begin(node, FB_OP_WRITER, write_run, FB_SPACE_FOLD_BYTES(1u) + 256,
-                       FB_SPACE_FOLD_ENTRIES(1u) + 1);
+    return fb_op_begin(node, FB_OP_WRITER, write_run, FB_SPACE_FOLD_BYTES(1u, 2048u) + 256,
+                       FB_SPACE_FOLD_ENTRIES(1u, 2048u) + 1);
 }
 
 fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb_span name,
@@ -170,8 +171,9 @@ fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb
     }
     fb_op *op = write_begin(node);
     if (op == NULL) return FB_ERR_BUSY;
-    fb_own_change change = {node->self_key, record, node->wall_us, node->self, node->incarnation,
-                            ++s->seq,       fields, count,         {NULL, 0}};
+    fb_own_change change = {node->self_key,    record,   node->wall_us, node->self,
+                            node->incarnation, ++s->seq, fields,        count,
+                            FB_CLAIM_FIRST,    {NULL, 0}};
     uint8_t bytes[2048];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     change_write(&change, &w);
@@ -194,6 +196,24 @@ fb_status fb_database_open_space(fb_node *node, uint32_t space)
     (void)node;
     (void)space;
     return FB_OK;
+}
+
+/* Nothing is held of anybody. */
+fb_status fb_database_cut(fb_node *node, uint32_t space, fb_id peer, bool own_alone,
+                          fb_cut_done done, uint64_t user)
+{
+    (void)space;
+    (void)peer;
+    (void)own_alone;
+    const fb_cut_text text = {.quoted = fb_span_text("\"\"")};
+    done(node, user, FB_OK, &text);
+    return FB_OK;
+}
+
+void fb_database_cuts_changed(fb_node *node, uint32_t space)
+{
+    (void)node;
+    (void)space;
 }
 
 void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
@@ -594,6 +614,7 @@ static inline fb_span statement(test_net *net, fb_id space, uint32_t author, fb_
                             (uint64_t)stamp,
                             fields.field,
                             fields.count,
+                            FB_CLAIM_FIRST,
                             {NULL, 0}};
     fb_writer w = fb_writer_of(out, 2048);
     change_write(&change, &w);

@@ -1,0 +1,784 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a cut takes away is taken back. DESIGN 3.1, Revocation: above the cut everything is refused
+ * everywhere, and what only a cut change had replaced lives again.
+ *
+ * One batch after another, the last one of a life first: each record that it touched is merged anew
+ * from all changes of the area's batches that are not above a cut, as if it had never come; then
+ * the batch goes, and the life's entry stands at the one before. That reads the whole area for each
+ * such record: what is above a cut is as a rule what somebody signed in the moment it was put out.
+ * A crash in between repeats at most one batch. Until all of it is done nothing comes into the
+ * area. */
+#include "protocol/database/mend.h"
+
+#include "protocol/base/mutant.h"
+
+#define LIVES    128u
+#define TEXT_MAX 2048u
+#define RETRY_NS UINT64_C(2000000)
+#define PAGE_MAX 8u
+
+enum { MEND_IDLE, MEND_READ, MEND_SCAN, MEND_VALUES, MEND_COMMIT, MEND_REMOVE };
+
+typedef struct kept_change {
+    uint32_t len;
+    uint8_t bytes[TEXT_MAX];
+    fb_dot dot;
+    fb_b32 author;
+    uint64_t claim;
+} kept_change;
+
+typedef struct closed_life {
+    fb_id node;
+    uint64_t incarnation;
+} closed_life;
+
+struct fb_mend {
+    uint32_t phase;
+    bool busy; /* an operation of it runs */
+    fb_timer timer;
+    uint64_t serial;
+    uint64_t end_w; /* then this life ends, which was cut itself; 0: it does not */
+    /* The batch that goes. */
+    uint32_t area, space;
+    uint32_t entry;
+    fb_id signer;
+    uint64_t incarnation, batch, first_seq;
+    bool has_previous;
+    uint64_t previous_incarnation;
+    uint8_t previous_hash[32];
+    uint64_t claim_before;
+    uint32_t count, at;
+    fb_id records[FB_BATCH_CHANGES_MAX];
+    uint8_t *going; /* the batch itself */
+    uint32_t going_len;
+    /* The record at hand: as merged so far. */
+    bool touched; /* by a change that stays */
+    uint8_t *state, *other;
+    size_t state_len;
+    kept_change text; /* of a record that is one: the statement that counts then */
+    uint8_t from[FB_BATCH_KEY_BYTES + 1];
+    size_t from_len;
+    uint32_t life_count;
+    closed_life lives[LIVES]; /* closed ones that the page names */
+};
+
+static void go(fb_node *node);
+
+static void later(fb_node *node, uint64_t ns)
+{
+    fb_timer_set(node, &node->database->mend->timer, fb_add_sat_u64(node->mono_ns, ns));
+}
+
+static bool own_area(const fb_node *node, uint32_t area)
+{
+    return fb_area_get(node, area)->kind == FB_AREA_SPACE;
+}
+
+static bool is_cut(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation,
+                   uint64_t number, uint64_t claim, const uint8_t *hash)
+{
+    const fb_area *a = fb_area_get(node, area);
+    const fb_signed batch = {.claim = claim,
+                             .area = a->id,
+                             .own_area = a->kind == FB_AREA_SPACE,
+                             .incarnation = incarnation,
+                             .number = number,
+                             .hash = hash};
+    return fb_space_is_cut(node, a->space, signer, &batch);
+}
+
+/* A head that is above a cut. */
+static uint32_t bitten(const fb_node *node, uint32_t area)
+{
+    for (uint32_t at = fb_area_get(node, area)->entries; at != 0;) {
+        const fb_vector *v = fb_vector_get(node, at - 1);
+        uint32_t entry = at - 1;
+        at = v->next;
+        if (v->closed || v->batch == 0) continue;
+        if (is_cut(node, area, v->node, v->incarnation, v->batch, v->claim, v->hash)) return entry;
+    }
+    return FB_NONE;
+}
+
+/* Claims that nobody will ever serve. */
+static void clip_claims(fb_node *node, uint32_t space)
+{
+    for (uint32_t i = 0; i < node->options.sizes.vector_entries; i++) {
+        const fb_wanted *w = fb_wanted_get(node, i);
+        if (!w->used) continue;
+        const fb_area *a = fb_area_get(node, w->area);
+        if (a->space != space) continue;
+        uint64_t limit =
+            fb_space_limit(node, space, w->node, a->id, a->kind == FB_AREA_SPACE, w->incarnation);
+        if (limit >= w->batch) continue;
+        fb_wanted_satisfy(node, w->area, w->node, w->incarnation, UINT64_MAX, false);
+    }
+}
+
+void fb_database_cuts_changed(fb_node *node, uint32_t space)
+{
+    bool any = false;
+    for (uint32_t at = node->database->spaces[space].first; at != 0;) {
+        fb_area *area = fb_area_get(node, at - 1);
+        uint32_t index = at - 1;
+        at = area->next;
+        if (bitten(node, index) == FB_NONE) continue;
+        if (!MUTANT(CUT_TAKES_NOTHING_BACK, true, false)) continue;
+        area->mending = true;
+        any = true;
+    }
+    clip_claims(node, space);
+    if (any) later(node, 0);
+}
+
+void fb_mend_started(fb_node *node)
+{
+    for (uint32_t i = 0; i < fb_space_capacity(node); i++) {
+        if (fb_space_exists(node, i) && fb_space_has_cuts(node, i)) {
+            fb_database_cuts_changed(node, i);
+        }
+    }
+}
+
+static void mend_due(fb_node *node, uint32_t index)
+{
+    (void)index;
+    go(node);
+}
+
+void fb_mend_layout(fb_node *node, fb_arena *arena)
+{
+    struct fb_mend *m = fb_arena_take(arena, 1, sizeof *m);
+    size_t most = node->options.sizes.write_set_bytes / 4;
+    if (most > FB_RECORD_BYTES_MAX_STORED) most = FB_RECORD_BYTES_MAX_STORED;
+    uint8_t *state = fb_arena_take(arena, most, 1);
+    uint8_t *other = fb_arena_take(arena, most, 1);
+    uint8_t *going = fb_arena_take(arena, FB_BATCH_BYTES_MAX, 1);
+    fb_timer_register(node, FB_TIMER_MEND, mend_due, 1);
+    if (node->database == NULL) return;
+    m->state = state;
+    m->other = other;
+    m->going = going;
+    node->database->mend = m;
+}
+
+void fb_mend_reset(fb_node *node)
+{
+    struct fb_mend *m = node->database->mend;
+    m->phase = MEND_IDLE;
+    m->busy = false;
+    m->end_w = 0;
+    fb_timer_init(&m->timer, FB_TIMER_MEND, 0);
+}
+
+/* An operation for the next thing to be done; NULL: later. */
+static fb_op *begin(fb_node *node, fb_op_run run, size_t bytes, size_t entries)
+{
+    struct fb_mend *m = node->database->mend;
+    fb_op *op = fb_op_begin(node, FB_OP_WRITER, run, (uint32_t)bytes, (uint32_t)entries);
+    if (op == NULL) {
+        later(node, RETRY_NS);
+        return NULL;
+    }
+    *(uint64_t *)fb_op_context(op) = m->serial;
+    m->busy = true;
+    return op;
+}
+
+/* Is the operation still about what is being done? */
+static bool is_current(fb_node *node, fb_op *op)
+{
+    struct fb_mend *m = node->database->mend;
+    if (*(const uint64_t *)fb_op_context(op) != m->serial) return false;
+    m->busy = false;
+    if (fb_op_status(op) == FB_OK) return true;
+    later(node, RETRY_NS);
+    return false;
+}
+
+/* The batch that goes. */
+
+static void read_run(fb_node *node, fb_op *op)
+{
+    struct fb_mend *m = node->database->mend;
+    if (!is_current(node, op)) return;
+    fb_read_entry entry;
+    fb_batch batch;
+    fb_change *changes = node->database->changes;
+    if (!fb_op_value(node, op, 0, &entry) || entry.value.len != entry.value_len ||
+        fb_batch_decode(entry.value, &batch, changes) != FB_OK) {
+        fb_log(node, FB_LOG_ERROR, "a batch above a cut is not here any more: its changes stay",
+               (fb_span){NULL, 0});
+        fb_area_get(node, m->area)->mending = false;
+        m->phase = MEND_IDLE;
+        later(node, RETRY_NS);
+        return;
+    }
+    m->first_seq = batch.first_seq;
+    m->has_previous = batch.has_previous;
+    m->previous_incarnation = batch.previous_incarnation;
+    memcpy(m->previous_hash, batch.previous_hash, 32);
+    m->count = m->at = 0;
+    for (uint32_t i = 0; i < batch.count; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < m->count; k++) {
+            known = known || fb_id_equal(m->records[k], changes[i].record);
+        }
+        if (!known) m->records[m->count++] = changes[i].record;
+    }
+    m->claim_before = FB_CLAIM_FIRST;
+    m->going_len = (uint32_t)entry.value.len;
+    memcpy(m->going, entry.value.p, entry.value.len);
+    fb_batch before;
+    if (m->batch > 1 && fb_op_value(node, op, 1, &entry) && entry.value.len == entry.value_len &&
+        fb_batch_decode(entry.value, &before, changes) == FB_OK) {
+        m->claim_before = fb_batch_claim(&before, m->signer);
+    }
+    m->phase = MEND_SCAN;
+    m->from_len = 0;
+    go(node);
+}
+
+static void begin_read(fb_node *node)
+{
+    struct fb_mend *m = node->database->mend;
+    fb_op *op = begin(node, read_run, 0, 0);
+    if (op == NULL) return;
+    uint8_t key[FB_BATCH_KEY_BYTES];
+    uint32_t local = fb_area_get(node, m->area)->local;
+    fb_op_read_key(op, fb_key_batch(key, local, m->signer, m->incarnation, m->batch),
+                   FB_BATCH_BYTES_MAX);
+    if (m->batch > 1) {
+        fb_op_read_key(op, fb_key_batch(key, local, m->signer, m->incarnation, m->batch - 1),
+                       FB_BATCH_BYTES_MAX);
+    }
+    fb_op_issue(node, op);
+}
+
+/* The record at hand, from all changes that stay. */
+
+typedef struct merge_at {
+    fb_node *node;
+    fb_op *op;
+    uint32_t first_life; /* item of the first closed life */
+    fb_dot dot;          /* of the change being merged */
+} merge_at;
+
+static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
+{
+    const merge_at *at = user;
+    const struct fb_mend *m = at->node->database->mend;
+    fb_dot dot = fb_dots_at((fb_dots){bytes, 1}, 0);
+    if (fb_dot_same_life(dot, at->dot)) return dot.seq <= at->dot.seq;
+    if (dot.incarnation == m->incarnation && fb_id_equal(dot.node, m->signer)) {
+        if (dot.seq >= m->first_seq) return false;
+    }
+    /* Batches are read in the order of their keys: what stands behind comes yet, and is taken out
+     * of what is kept then. */
+    int order = fb_id_compare(dot.node, at->dot.node);
+    if (order > 0 || (order == 0 && dot.incarnation > at->dot.incarnation)) return false;
+    uint32_t entry = fb_vector_find(at->node, m->area, dot.node, dot.incarnation);
+    if (entry != FB_NONE) return dot.seq <= fb_vector_get(at->node, entry)->last_seq;
+    for (uint32_t i = 0; i < m->life_count; i++) {
+        if (m->lives[i].incarnation != dot.incarnation ||
+            !fb_id_equal(m->lives[i].node, dot.node)) {
+            continue;
+        }
+        fb_read_entry value;
+        fb_life life;
+        return fb_op_value(at->node, at->op, at->first_life + i, &value) &&
+               fb_life_decode(value.value, &life) == FB_OK && dot.seq <= life.last_seq;
+    }
+    return false;
+}
+
+static void add_lives(fb_node *node, fb_dots dots)
+{
+    struct fb_mend *m = node->database->mend;
+    for (uint32_t i = 0; i < dots.count; i++) {
+        fb_dot dot = fb_dots_at(dots, i);
+        if (fb_vector_find(node, m->area, dot.node, dot.incarnation) != FB_NONE) continue;
+        bool known = false;
+        for (uint32_t k = 0; k < m->life_count; k++) {
+            known = known || (m->lives[k].incarnation == dot.incarnation &&
+                              fb_id_equal(m->lives[k].node, dot.node));
+        }
+        if (known || m->life_count == LIVES) continue;
+        m->lives[m->life_count++] = (closed_life){dot.node, dot.incarnation};
+    }
+}
+
+/* One batch of a page: whose it is, and whether it stays. */
+static bool take_batch(fb_node *node, fb_read_entry entry, fb_batch *batch, fb_id *signer)
+{
+    const struct fb_mend *m = node->database->mend;
+    fb_reader k = fb_reader_of(entry.key);
+    fb_read_bytes(&k, 5);
+    *signer = fb_read_id(&k);
+    if (entry.value.len != entry.value_len ||
+        fb_batch_decode(entry.value, batch, node->database->changes) != FB_OK) {
+        return false;
+    }
+    return !is_cut(node, m->area, *signer, batch->incarnation, batch->number,
+                   fb_batch_claim(batch, *signer), NULL);
+}
+
+static void keep(kept_change *kept, fb_span bytes, fb_dot dot, const fb_batch *batch, fb_id signer)
+{
+    if (bytes.len > sizeof kept->bytes) return;
+    kept->len = (uint32_t)bytes.len;
+    memcpy(kept->bytes, bytes.p, bytes.len);
+    kept->dot = dot;
+    kept->author = batch->author;
+    kept->claim = fb_batch_claim(batch, signer);
+}
+
+static bool kept_own(const kept_change *kept, fb_field_write *fields, fb_own_change *out)
+{
+    fb_change change;
+    if (kept->len == 0 || fb_change_decode(fb_span_of(kept->bytes, kept->len), &change) != FB_OK) {
+        return false;
+    }
+    fb_own_change_of(&change, kept->author, kept->dot, kept->claim, (fb_span){NULL, 0}, fields,
+                     out);
+    return true;
+}
+
+/* Of a record of the own area that holds a text: which statement of it counts. */
+static void keep_text(struct fb_mend *m, fb_span bytes, const fb_change *change, fb_dot dot,
+                      const fb_batch *batch, fb_id signer)
+{
+    uint8_t a[FB_DOT_BYTES], b[FB_DOT_BYTES];
+    fb_change before;
+    if (m->text.len != 0 &&
+        fb_change_decode(fb_span_of(m->text.bytes, m->text.len), &before) == FB_OK) {
+        fb_writer w = fb_writer_of(a, sizeof a);
+        fb_write_dot(&w, m->text.dot);
+        w = fb_writer_of(b, sizeof b);
+        fb_write_dot(&w, dot);
+        if (fb_stamp_compare(change->stamp, b, before.stamp, a) <= 0) return;
+    }
+    keep(&m->text, bytes, dot, batch, signer);
+}
+
+static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_id signer)
+{
+    struct fb_mend *m = node->database->mend;
+    const fb_change *changes = node->database->changes;
+    const fb_merge_ops ops = {at, covered, NULL, NULL};
+    fb_reader r = fb_reader_of(batch->items);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        fb_span bytes = fb_read_span32(&r);
+        if (!fb_id_equal(changes[i].record, m->records[m->at])) continue;
+        at->dot = (fb_dot){signer, batch->incarnation, batch->first_seq + i};
+        fb_record record;
+        fb_merged merged;
+        m->touched = true;
+        if (own_area(node, m->area)) keep_text(m, bytes, &changes[i], at->dot, batch, signer);
+        if (fb_record_decode(fb_span_of(m->state, m->state_len), &record) != FB_OK ||
+            fb_record_merge(&record, &changes[i], at->dot, &ops, m->other,
+                            node->database->stage.scratch, node->database->record_max,
+                            &merged) != FB_OK) {
+            continue; /* larger than a record may be: no order of coming would have taken it */
+        }
+        m->state_len = merged.stored.len;
+        uint8_t *state = m->state;
+        m->state = m->other;
+        m->other = state;
+    }
+}
+
+/* Reads a page of the area's batches: false when no operation is free. */
+static void begin_page(fb_node *node, fb_op_run run, size_t bytes, size_t entries)
+{
+    struct fb_mend *m = node->database->mend;
+    fb_op *op = begin(node, run, bytes, entries);
+    if (op == NULL) return;
+    static const fb_id zero, last = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                      0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+    uint8_t low[FB_BATCH_KEY_BYTES], high[FB_BATCH_KEY_BYTES];
+    uint32_t local = fb_area_get(node, m->area)->local;
+    fb_span from =
+        m->from_len != 0 ? fb_span_of(m->from, m->from_len) : fb_key_batch(low, local, zero, 0, 0);
+    fb_op_read_range(op, from, fb_key_batch(high, local, last, UINT64_MAX, UINT64_MAX),
+                     FB_BATCH_BYTES_MAX, PAGE_MAX, node->options.sizes.call_bytes, false);
+    fb_op_issue(node, op);
+}
+
+/* The page is done: the next one, or what follows the last. */
+static bool page_over(fb_node *node, fb_op *op)
+{
+    struct fb_mend *m = node->database->mend;
+    if (fb_op_range_whole(node, op, 0)) {
+        m->from_len = 0;
+        return true;
+    }
+    uint32_t count = fb_op_range_count(node, op, 0);
+    fb_span after =
+        count > 0 ? fb_op_range_entry(node, op, 0, count - 1).key : fb_op_range_next(node, op, 0);
+    memcpy(m->from, after.p, after.len);
+    m->from[after.len] = 0;
+    m->from_len = after.len + 1;
+    return false;
+}
+
+static void scan_run(fb_node *node, fb_op *op)
+{
+    struct fb_mend *m = node->database->mend;
+    if (!is_current(node, op)) return;
+    uint32_t count = fb_op_range_count(node, op, 0);
+    if (fb_op_round(op) == 1) {
+        m->life_count = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            fb_batch batch;
+            fb_id signer;
+            fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
+            if (!take_batch(node, entry, &batch, &signer)) continue;
+            for (uint32_t k = 0; k < batch.count; k++) {
+                const fb_change *change = &node->database->changes[k];
+                if (!fb_id_equal(change->record, m->records[m->at])) continue;
+                add_lives(node, change->replaced);
+                fb_change_walk walk = fb_change_walk_of(change);
+                fb_change_field field;
+                while (fb_change_next(&walk, &field)) add_lives(node, field.replaced);
+            }
+        }
+        for (uint32_t i = 0; i < m->life_count; i++) {
+            uint8_t key[FB_VECTOR_KEY_BYTES];
+            fb_op_read_key(op,
+                           fb_key_vector(key, true, fb_area_get(node, m->area)->local,
+                                         m->lives[i].node, m->lives[i].incarnation),
+                           FB_VECTOR_VALUE_BYTES);
+        }
+        m->busy = true;
+        fb_op_issue(node, op);
+        return;
+    }
+    merge_at at = {.node = node, .op = op, .first_life = 1};
+    for (uint32_t i = 0; i < count; i++) {
+        fb_batch batch;
+        fb_id signer;
+        fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
+        if (take_batch(node, entry, &batch, &signer)) merge_batch(node, &at, &batch, signer);
+    }
+    if (page_over(node, op)) {
+        fb_record record;
+        bool apart = fb_record_decode(fb_span_of(m->state, m->state_len), &record) == FB_OK &&
+                     record.apart != 0;
+        m->phase = apart ? MEND_VALUES : MEND_COMMIT;
+    }
+    go(node);
+}
+
+/* Values that are stored apart and live (again): each is in its batch. */
+
+static bool lives_apart(const fb_node *node, fb_span name, fb_dot dot)
+{
+    const struct fb_mend *m = node->database->mend;
+    fb_record record;
+    fb_record_field field;
+    if (fb_record_decode(fb_span_of(m->state, m->state_len), &record) != FB_OK) return false;
+    fb_record_walk walk = fb_record_walk_of(&record);
+    while (fb_record_next(&walk, &field)) {
+        if (!fb_span_equal(field.name, name)) continue;
+        for (uint32_t i = 0; i < field.count; i++) {
+            fb_sibling sibling = fb_record_sibling(&field, i);
+            if (sibling.apart && sibling.dot.seq == dot.seq && fb_dot_same_life(sibling.dot, dot)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void values_run(fb_node *node, fb_op *op)
+{
+    struct fb_mend *m = node->database->mend;
+    if (!is_current(node, op)) return;
+    uint32_t count = fb_op_range_count(node, op, 0);
+    uint32_t local = fb_area_get(node, m->area)->local;
+    for (uint32_t i = 0; i < count; i++) {
+        fb_batch batch;
+        fb_id signer;
+        fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
+        if (!take_batch(node, entry, &batch, &signer)) continue;
+        for (uint32_t k = 0; k < batch.count; k++) {
+            const fb_change *change = &node->database->changes[k];
+            if (!fb_id_equal(change->record, m->records[m->at])) continue;
+            fb_dot dot = {signer, batch.incarnation, batch.first_seq + k};
+            fb_change_walk walk = fb_change_walk_of(change);
+            fb_change_field field;
+            while (fb_change_next(&walk, &field)) {
+                if (field.op != FB_FIELD_SET || !lives_apart(node, field.name, dot)) continue;
+                uint8_t key[FB_FIELD_KEY_BYTES_MAX], bytes[FB_DOT_BYTES];
+                fb_writer w = fb_writer_of(bytes, sizeof bytes);
+                fb_write_dot(&w, dot);
+                fb_put(node, fb_key_field(key, local, m->records[m->at], field.name, bytes),
+                       field.value);
+            }
+        }
+    }
+    if (page_over(node, op)) m->phase = MEND_COMMIT;
+    go(node);
+}
+
+/* The record as it is from now on. */
+
+static fb_status stage_record(fb_node *node, fb_op *op, const fb_reads *reads, bool vanishes)
+{
+    struct fb_mend *m = node->database->mend;
+    fb_stage *stage = &node->database->stage;
+    fb_stage_clear(node);
+    uint32_t place = fb_stage_area(node, m->area);
+    fb_id id = m->records[m->at];
+    uint32_t local = fb_area_get(node, m->area)->local;
+    fb_record before, after;
+    FB_TRY(fb_stage_record(node, reads, m->area, id, &before));
+    FB_TRY(fb_record_decode(fb_span_of(m->state, m->state_len), &after));
+    fb_record_walk walk = fb_record_walk_of(&before);
+    fb_record_field field;
+    while (fb_record_next(&walk, &field)) {
+        for (uint32_t i = 0; i < field.count; i++) {
+            fb_sibling sibling = fb_record_sibling(&field, i);
+            if (!sibling.apart || lives_apart(node, field.name, sibling.dot)) continue;
+            uint8_t key[FB_FIELD_KEY_BYTES_MAX], bytes[FB_DOT_BYTES];
+            fb_writer w = fb_writer_of(bytes, sizeof bytes);
+            fb_write_dot(&w, sibling.dot);
+            fb_stage_delete(node, fb_key_field(key, local, id, field.name, bytes));
+        }
+    }
+    fb_mend_path path = {node, reads, &stage->areas[place], local, {0}, {0}};
+    fb_tree_key(id, path.key);
+    uint8_t key[FB_RECORD_KEY_BYTES];
+    if (vanishes) {
+        uint32_t next = reads->record + reads->levels + 1;
+        /* The items of the second round, as they were asked for in the first. */
+        for (uint32_t i = 0; i < FB_TREE_FAN; i++) path.beside[i] = FB_NONE;
+        FB_TRY(fb_mend_tree_places(&path, &next));
+        FB_TRY(fb_mend_tree_unset(&path));
+        fb_stage_delete(node, fb_key_record(key, local, id));
+    } else {
+        FB_TRY(fb_mend_tree_set(&path, after.fingerprint));
+        fb_stage_put(node, fb_key_record(key, local, id), fb_span_of(m->state, m->state_len));
+    }
+    (void)op;
+    fb_staged_change *out = &stage->changes[stage->change_count++];
+    int64_t stamp;
+    *out = (fb_staged_change){.area = place, .record = id};
+    out->deleted = vanishes || !fb_record_visible(&after, INT64_MAX, &stamp);
+    return stage->overflow ? FB_ERR_LIMIT : FB_OK;
+}
+
+/* The statement that goes, of the record at hand. */
+static bool going_own(fb_node *node, fb_field_write *fields, fb_own_change *out)
+{
+    const struct fb_mend *m = node->database->mend;
+    fb_batch batch;
+    fb_change *changes = node->database->changes;
+    if (fb_batch_decode(fb_span_of(m->going, m->going_len), &batch, changes) != FB_OK) return false;
+    for (uint32_t i = 0; i < batch.count; i++) {
+        if (!fb_id_equal(changes[i].record, m->records[m->at])) continue;
+        fb_dot dot = {m->signer, batch.incarnation, batch.first_seq + i};
+        fb_own_change_of(&changes[i], batch.author, dot, FB_CLAIM_FIRST, (fb_span){NULL, 0}, fields,
+                         out);
+        return true;
+    }
+    return false;
+}
+
+static void commit_run(fb_node *node, fb_op *op)
+{
+    struct fb_mend *m = node->database->mend;
+    if (!is_current(node, op)) return;
+    const fb_reads reads = {op, 0, fb_area_get(node, m->area)->root_info.levels};
+    bool vanishes = !m->touched;
+    if (vanishes && fb_op_round(op) == 1) {
+        fb_stage_clear(node);
+        uint32_t place = fb_stage_area(node, m->area), next = reads.levels + 1;
+        fb_mend_path path = {
+            node, &reads, &node->database->stage.areas[place], fb_area_get(node, m->area)->local,
+            {0},  {0}};
+        fb_tree_key(m->records[m->at], path.key);
+        if (fb_mend_tree_beside(&path, op, &next) == FB_OK) {
+            m->busy = true;
+            fb_op_issue(node, op);
+            return;
+        }
+    }
+    fb_status status = stage_record(node, op, &reads, vanishes);
+    size_t bytes, entries;
+    fb_stage_size(node, &bytes, &entries);
+    if (status != FB_OK || bytes > fb_op_write_bytes(op) || entries > fb_op_write_entries(op)) {
+        later(node, RETRY_NS);
+        return;
+    }
+    fb_stage_commit(node);
+    fb_field_write fields[2][FB_RECORD_FIELDS_MAX];
+    fb_own_change by, text;
+    if (own_area(node, m->area) && going_own(node, fields[0], &by)) {
+        bool left = kept_own(&m->text, fields[1], &text);
+        fb_space_unfold_text(node, m->space, &by, left ? &text : NULL);
+    }
+    m->at++;
+    m->phase = m->at < m->count ? MEND_SCAN : MEND_REMOVE;
+    m->from_len = 0;
+    go(node);
+}
+
+static void begin_commit(fb_node *node)
+{
+    struct fb_mend *m = node->database->mend;
+    fb_op *op =
+        begin(node, commit_run, fb_op_write_bytes_max(node) - 1, fb_op_write_entries_max(node) - 1);
+    if (op == NULL) return;
+    uint32_t next = 0;
+    fb_reads reads;
+    if (!fb_stage_read(node, op, m->area, m->records[m->at], &next, &reads)) {
+        fb_op_abandon(node, op);
+        m->busy = false;
+        later(node, RETRY_NS);
+        return;
+    }
+    fb_op_issue(node, op);
+}
+
+/* The batch goes, and its life stands at the one before. */
+
+static void observe_cut(fb_node *node)
+{
+    const struct fb_mend *m = node->database->mend;
+    uint8_t bytes[48];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, fb_area_get(node, m->area)->id);
+    fb_write_id(&w, m->signer);
+    fb_write_u64(&w, m->incarnation);
+    fb_write_u64(&w, m->first_seq - 1);
+    fb_observe(node, FB_FACT_CUT, fb_w_building(node), m->batch, fb_writer_span(&w));
+}
+
+static void remove_run(fb_node *node, fb_op *op)
+{
+    struct fb_mend *m = node->database->mend;
+    if (!is_current(node, op)) return;
+    uint8_t key[FB_BATCH_KEY_BYTES];
+    fb_area *area = fb_area_get(node, m->area);
+    fb_delete(node, fb_key_batch(key, area->local, m->signer, m->incarnation, m->batch));
+    fb_vector *v = fb_vector_get(node, m->entry);
+    v->batch = m->batch - 1;
+    v->last_seq = m->first_seq - 1;
+    v->claim = m->claim_before;
+    if (m->batch > 1) {
+        memcpy(v->hash, m->previous_hash, 32);
+        fb_vector_put(node, m->entry);
+    } else {
+        fb_read_entry value;
+        fb_life life;
+        fb_vector_erase(node, m->entry);
+        if (m->has_previous && fb_op_value(node, op, 0, &value) &&
+            fb_life_decode(value.value, &life) == FB_OK) {
+            fb_vector_reopen(node, m->area, m->signer, m->previous_incarnation, &life);
+        }
+    }
+    if (own_area(node, m->area)) {
+        fb_space_unfold(node, m->space, m->signer, m->incarnation, m->first_seq);
+    }
+    observe_cut(node);
+    fb_count(node, FB_COUNTER_BATCHES_CUT, 1);
+    /* Its numbers may not be given once more: the next life follows what is left. */
+    if (area->own == m->entry + 1) m->end_w = fb_w_building(node);
+    m->phase = MEND_IDLE;
+    go(node);
+}
+
+static void begin_remove(fb_node *node)
+{
+    struct fb_mend *m = node->database->mend;
+    fb_op *op =
+        begin(node, remove_run, fb_op_write_bytes_max(node) - 1, fb_op_write_entries_max(node) - 1);
+    if (op == NULL) return;
+    if (m->batch == 1 && m->has_previous) {
+        uint8_t key[FB_VECTOR_KEY_BYTES];
+        fb_op_read_key(op,
+                       fb_key_vector(key, true, fb_area_get(node, m->area)->local, m->signer,
+                                     m->previous_incarnation),
+                       FB_VECTOR_VALUE_BYTES);
+    }
+    fb_op_issue(node, op);
+}
+
+static bool find_next(fb_node *node)
+{
+    struct fb_mend *m = node->database->mend;
+    for (uint32_t i = 0; i < node->options.sizes.areas; i++) {
+        fb_area *area = fb_area_get(node, i);
+        if (!area->used || !area->mending) continue;
+        uint32_t entry = bitten(node, i);
+        if (entry == FB_NONE) {
+            area->mending = false;
+            fb_area_touch(node, i);
+            fb_fetch_go(node, i);
+            continue;
+        }
+        /* What is not sealed yet is in no batch. */
+        if (area->builder != 0) {
+            later(node, RETRY_NS);
+            continue;
+        }
+        const fb_vector *v = fb_vector_get(node, entry);
+        m->area = i;
+        m->space = area->space;
+        m->entry = entry;
+        m->signer = v->node;
+        m->incarnation = v->incarnation;
+        m->batch = v->batch;
+        m->serial = ++node->database->serial;
+        m->phase = MEND_READ;
+        return true;
+    }
+    return false;
+}
+
+static void go(fb_node *node)
+{
+    struct fb_mend *m = node->database->mend;
+    if (m->busy) return;
+    if (m->phase == MEND_IDLE && !find_next(node)) return;
+    switch (m->phase) {
+    case MEND_READ:
+        begin_read(node);
+        break;
+    case MEND_SCAN:
+        if (m->from_len == 0) {
+            m->state_len = 0;
+            m->touched = false;
+            m->text.len = 0;
+        }
+        begin_page(node, scan_run, 0, 0);
+        break;
+    case MEND_VALUES:
+        begin_page(node, values_run, fb_op_write_bytes_max(node) - 1,
+                   fb_op_write_entries_max(node) - 1);
+        break;
+    case MEND_COMMIT:
+        begin_commit(node);
+        break;
+    case MEND_REMOVE:
+        begin_remove(node);
+        break;
+    default:
+        break;
+    }
+}
+
+void fb_mend_durable(fb_node *node)
+{
+    struct fb_mend *m = node->database->mend;
+    if (m->end_w == 0 || m->end_w > fb_w_durable(node) || m->phase != MEND_IDLE) return;
+    for (uint32_t i = 0; i < node->options.sizes.areas; i++) {
+        if (fb_area_get(node, i)->used && fb_area_get(node, i)->mending) return;
+    }
+    m->end_w = 0;
+    fb_log(node, FB_LOG_INFO, "changes of this node were cut: it begins a new life",
+           (fb_span){NULL, 0});
+    fb_incarnation_end(node, FB_ERR_BATCH_CUT);
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/space/standing.h"
+
+#include "protocol/base/mutant.h"
+#include "protocol/identity/identity.h"
+#include "protocol/space/store.h"
+#include "protocol/store/keys.h"
+
+#define VALUE_VERSION 1u
+
+static fb_standing *standing_at(const fb_node *node, uint32_t index)
+{
+    return &node->spaces->standing[index];
+}
+
+static bool is_taking(const fb_standing *s)
+{
+    return s->number % 2 == 0;
+}
+
+static uint32_t tag_of(const fb_dot_stamp *at)
+{
+    uint8_t dot[32];
+    fb_writer w = fb_writer_of(dot, sizeof dot);
+    fb_write_id(&w, at->node);
+    fb_write_u64(&w, at->incarnation);
+    fb_write_u64(&w, at->seq);
+    return (uint32_t)fb_xxh64(dot, sizeof dot, 0);
+}
+
+/* The tables */
+
+void fb_standings_layout(fb_node *node, fb_arena *arena)
+{
+    uint32_t count = 2 * node->options.sizes.members, cuts = 4 * node->options.sizes.members;
+    fb_standing *standing = fb_arena_take(arena, count, sizeof *standing);
+    fb_cut *cut = fb_arena_take(arena, cuts, sizeof *cut);
+    if (node->spaces == NULL) return;
+    node->spaces->standing = standing;
+    node->spaces->standing_cap = count;
+    node->spaces->cut = cut;
+    node->spaces->cut_cap = cuts;
+}
+
+void fb_standings_reset(fb_node *node)
+{
+    struct fb_spaces *spaces = node->spaces;
+    spaces->standing_free = spaces->cut_free = 0;
+    spaces->cuts_left = spaces->cut_cap;
+    for (uint32_t i = spaces->standing_cap; i-- > 0;) {
+        spaces->standing[i].used = false;
+        spaces->standing[i].next = spaces->standing_free;
+        spaces->standing_free = i + 1;
+    }
+    for (uint32_t i = spaces->cut_cap; i-- > 0;) {
+        spaces->cut[i].used = false;
+        spaces->cut[i].next = spaces->cut_free;
+        spaces->cut_free = i + 1;
+    }
+}
+
+bool fb_standing_fits(const fb_node *node, uint32_t cuts)
+{
+    return node->spaces->standing_free != 0 && node->spaces->cuts_left >= cuts;
+}
+
+static fb_cut *cut_add(fb_node *node, fb_standing *s)
+{
+    struct fb_spaces *spaces = node->spaces;
+    if (spaces->cut_free == 0) return NULL;
+    uint32_t index = spaces->cut_free - 1;
+    fb_cut *cut = &spaces->cut[index];
+    spaces->cut_free = cut->next;
+    spaces->cuts_left--;
+    memset(cut, 0, sizeof *cut);
+    cut->used = true;
+    cut->next = s->cuts;
+    s->cuts = index + 1;
+    return cut;
+}
+
+static void release(fb_node *node, uint32_t index)
+{
+    struct fb_spaces *spaces = node->spaces;
+    fb_standing *s = &spaces->standing[index];
+    uint32_t *at = &fb_member_at(node, s->member)->standings;
+    while (*at != index + 1) at = &spaces->standing[*at - 1].next;
+    *at = s->next;
+    while (s->cuts != 0) {
+        uint32_t cut = s->cuts - 1;
+        s->cuts = spaces->cut[cut].next;
+        spaces->cut[cut].used = false;
+        spaces->cut[cut].next = spaces->cut_free;
+        spaces->cut_free = cut + 1;
+        spaces->cuts_left++;
+    }
+    s->used = false;
+    s->next = spaces->standing_free;
+    spaces->standing_free = index + 1;
+}
+
+static uint32_t add(fb_node *node, uint32_t member, const fb_dot_stamp *at)
+{
+    struct fb_spaces *spaces = node->spaces;
+    fb_member *m = fb_member_at(node, member);
+    for (uint32_t i = m->standings; i != 0; i = spaces->standing[i - 1].next) {
+        const fb_dot_stamp *known = &spaces->standing[i - 1].at;
+        if (known->incarnation == at->incarnation && known->seq == at->seq &&
+            fb_id_equal(known->node, at->node)) {
+            return FB_NONE;
+        }
+    }
+    if (spaces->standing_free == 0) return FB_NONE;
+    uint32_t index = spaces->standing_free - 1;
+    fb_standing *s = &spaces->standing[index];
+    spaces->standing_free = s->next;
+    memset(s, 0, sizeof *s);
+    s->used = true;
+    s->member = member;
+    s->at = *at;
+    s->next = m->standings;
+    m->standings = index + 1;
+    return index;
+}
+
+/* Store */
+
+static void write_key(const fb_node *node, fb_writer *k, fb_tag tag, const fb_standing *s)
+{
+    const fb_member *m = fb_member_at(node, s->member);
+    fb_write_u8(k, (uint8_t)tag);
+    fb_write_u32(k, fb_space_at(node, m->space)->local);
+    fb_write_id(k, m->id);
+    fb_write_id(k, s->at.node);
+    fb_write_u64(k, s->at.incarnation);
+    fb_write_u64(k, s->at.seq);
+}
+
+static void write_cut_key(const fb_node *node, fb_writer *k, const fb_standing *s,
+                          const fb_cut *cut)
+{
+    write_key(node, k, FB_TAG_CUT, s);
+    fb_write_id(k, cut->area);
+    fb_write_u64(k, cut->incarnation);
+}
+
+static void put_all(fb_node *node, const fb_standing *s)
+{
+    uint8_t key[96], value[64];
+    fb_writer k = fb_writer_of(key, sizeof key), v = fb_writer_of(value, sizeof value);
+    write_key(node, &k, FB_TAG_STANDING, s);
+    fb_write_u8(&v, VALUE_VERSION);
+    fb_write_u8(&v, s->number);
+    fb_write_u8(&v, (uint8_t)s->role);
+    fb_write_id(&v, s->author);
+    fb_write_u64(&v, (uint64_t)s->at.stamp);
+    fb_put(node, fb_writer_span(&k), fb_writer_span(&v));
+    for (uint32_t i = s->cuts; i != 0; i = node->spaces->cut[i - 1].next) {
+        const fb_cut *cut = &node->spaces->cut[i - 1];
+        k = fb_writer_of(key, sizeof key);
+        v = fb_writer_of(value, sizeof value);
+        write_cut_key(node, &k, s, cut);
+        fb_write_u8(&v, VALUE_VERSION);
+        fb_write_u64(&v, cut->number);
+        fb_write_bytes(&v, cut->hash, sizeof cut->hash);
+        fb_put(node, fb_writer_span(&k), fb_writer_span(&v));
+    }
+}
+
+static void delete_all(fb_node *node, const fb_standing *s)
+{
+    uint8_t key[96];
+    fb_writer k = fb_writer_of(key, sizeof key);
+    write_key(node, &k, FB_TAG_STANDING, s);
+    fb_delete(node, fb_writer_span(&k));
+    for (uint32_t i = s->cuts; i != 0; i = node->spaces->cut[i - 1].next) {
+        k = fb_writer_of(key, sizeof key);
+        write_cut_key(node, &k, s, &node->spaces->cut[i - 1]);
+        fb_delete(node, fb_writer_span(&k));
+    }
+}
+
+static fb_status read_key(fb_node *node, uint32_t space, fb_reader *k, uint32_t *member,
+                          fb_dot_stamp *at)
+{
+    fb_id subject = fb_read_id(k);
+    at->node = fb_read_id(k);
+    at->incarnation = fb_read_u64(k);
+    at->seq = fb_read_u64(k);
+    *member = k->failed ? FB_NONE : fb_member_find(node, space, subject);
+    return *member == FB_NONE ? FB_ERR_STORE_DAMAGED : FB_OK;
+}
+
+fb_status fb_standing_load(fb_node *node, uint32_t space, fb_reader *k, fb_reader *v)
+{
+    uint32_t member;
+    fb_dot_stamp at;
+    FB_TRY(read_key(node, space, k, &member, &at));
+    uint8_t number = fb_read_u8(v), role = fb_read_u8(v);
+    fb_id author = fb_read_id(v);
+    uint64_t stamp = fb_read_u64(v);
+    if (v->failed || number == 0 || role > FB_ROLE_READER) return FB_ERR_STORE_DAMAGED;
+    at.stamp = stamp <= INT64_MAX ? (int64_t)stamp : -(int64_t)(UINT64_MAX - stamp) - 1;
+    uint32_t index = add(node, member, &at);
+    if (index == FB_NONE) return FB_ERR_LIMIT;
+    fb_standing *s = standing_at(node, index);
+    s->number = number;
+    s->role = (fb_role)role;
+    s->author = author;
+    return FB_OK;
+}
+
+fb_status fb_cut_load(fb_node *node, uint32_t space, fb_reader *k, fb_reader *v)
+{
+    uint32_t member;
+    fb_dot_stamp at;
+    FB_TRY(read_key(node, space, k, &member, &at));
+    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;
+         i = standing_at(node, i - 1)->next) {
+        fb_standing *s = standing_at(node, i - 1);
+        if (s->at.incarnation != at.incarnation || s->at.seq != at.seq ||
+            !fb_id_equal(s->at.node, at.node)) {
+            continue;
+        }
+        fb_cut *cut = cut_add(node, s);
+        if (cut == NULL) return FB_ERR_LIMIT;
+        cut->area = fb_read_id(k);
+        cut->incarnation = fb_read_u64(k);
+        cut->number = fb_read_u64(v);
+        fb_read_into(v, cut->hash, sizeof cut->hash);
+        return FB_OK;
+    }
+    return FB_ERR_STORE_DAMAGED;
+}
+
+/* Taking and forgetting */
+
+bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statement,
+                      const fb_own_change *change)
+{
+    const fb_dot_stamp at = {change->stamp, change->dot_node, change->dot_incarnation,
+                             change->dot_seq};
+    uint32_t index = add(node, member, &at);
+    if (index == FB_NONE) return false;
+    fb_standing *s = standing_at(node, index);
+    s->number = statement->number;
+    s->role = statement->role;
+    s->author = fb_node_id_of(node->options.provider, &change->author);
+    fb_cut_walk walk = fb_cut_walk_of(statement->cut);
+    fb_cut_entry entry;
+    while (fb_cut_next(&walk, &entry)) {
+        fb_cut *cut = cut_add(node, s);
+        FB_ASSERT(cut != NULL); /* asked for when the statement was checked */
+        cut->area = entry.area;
+        cut->incarnation = entry.incarnation;
+        cut->number = entry.number;
+        memcpy(cut->hash, entry.hash, sizeof cut->hash);
+    }
+    put_all(node, s);
+    return true;
+}
+
+void fb_standing_forget(fb_node *node, uint32_t space, fb_id author, uint64_t incarnation,
+                        uint64_t first_seq)
+{
+    struct fb_spaces *spaces = node->spaces;
+    for (uint32_t i = 0; i < spaces->standing_cap; i++) {
+        const fb_standing *s = standing_at(node, i);
+        if (!s->used || fb_member_at(node, s->member)->space != space ||
+            s->at.incarnation != incarnation || s->at.seq < first_seq ||
+            !fb_id_equal(s->at.node, author)) {
+            continue;
+        }
+        delete_all(node, s);
+        release(node, i);
+    }
+}
+
+void fb_standing_drop(fb_node *node, uint32_t member)
+{
+    while (fb_member_at(node, member)->standings != 0) {
+        release(node, fb_member_at(node, member)->standings - 1);
+    }
+}
+
+/* Seniority, from the creator: who was admitted earlier is the senior. */
+
+static bool admission(const fb_node *node, uint32_t space, fb_id id, fb_dot_stamp *out)
+{
+    uint32_t member = fb_member_find(node, space, id);
+    bool any = false;
+    if (member == FB_NONE) return false;
+    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        i = s->next;
+        if (s->number != 1 || (any && fb_dot_stamp_compare(&s->at, out) > 0)) continue;
+        *out = s->at;
+        any = true;
+    }
+    return any;
+}
+
+/* -1: a is the senior of b. */
+static int seniority(const fb_node *node, uint32_t space, fb_id a, fb_id b)
+{
+    fb_id creator = fb_node_id_of(node->options.provider, &fb_space_at(node, space)->creator);
+    if (fb_id_equal(a, b)) return 0;
+    if (fb_id_equal(a, creator)) return -1;
+    if (fb_id_equal(b, creator)) return 1;
+    fb_dot_stamp of_a, of_b;
+    bool has_a = admission(node, space, a, &of_a), has_b = admission(node, space, b, &of_b);
+    if (has_a != has_b) return has_a ? -1 : 1;
+    int order = has_a ? fb_dot_stamp_compare(&of_a, &of_b) : 0;
+    return order != 0 ? order : fb_id_compare(a, b);
+}
+
+/* Of two statements with one number: does a count before b? */
+static bool counts_before(const fb_node *node, const fb_standing *a, const fb_standing *b)
+{
+    if (!is_taking(a)) {
+        if (a->role != b->role) return a->role < b->role;
+        return fb_dot_stamp_compare(&a->at, &b->at) < 0;
+    }
+    uint32_t space = fb_member_at(node, a->member)->space;
+    int order = seniority(node, space, a->author, b->author);
+    if (order != 0) return order < 0;
+    return fb_dot_stamp_compare(&a->at, &b->at) > 0;
+}
+
+/* What counts of a number; FB_NONE: nothing has it. */
+static uint32_t counting(const fb_node *node, uint32_t member, uint32_t number)
+{
+    uint32_t found = FB_NONE;
+    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        uint32_t index = i - 1;
+        i = s->next;
+        if (s->number != number) continue;
+        if (found == FB_NONE ||
+            MUTANT(FIRST_REMOVAL_COUNTS, counts_before(node, s, standing_at(node, found)), true)) {
+            found = index;
+        }
+    }
+    return found;
+}
+
+uint32_t fb_standing_top(const fb_node *node, uint32_t member)
+{
+    uint32_t top = 0;
+    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        i = s->next;
+        if (s->number > top) top = s->number;
+    }
+    return top == 0 ? FB_NONE : counting(node, member, top);
+}
+
+static bool is_creator(const fb_node *node, const fb_member *m)
+{
+    return fb_b32_equal(m->key, fb_space_at(node, m->space)->creator);
+}
+
+/* The statement that a claim names, FB_NONE: none of them, or one not known here. */
+static uint32_t claimed(const fb_node *node, uint32_t member, uint64_t claim)
+{
+    uint32_t number = FB_CLAIM_NUMBER(claim), tag = FB_CLAIM_TAG(claim);
+    if (number % 2 != 0) return counting(node, member, number);
+    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        if (s->number == number && tag_of(&s->at) == tag) return i - 1;
+        i = s->next;
+    }
+    return FB_NONE;
+}
+
+fb_status fb_standing_role(const fb_node *node, uint32_t member, uint64_t claim, fb_role *role)
+{
+    const fb_member *m = fb_member_at(node, member);
+    uint32_t number = FB_CLAIM_NUMBER(claim);
+    if (number == 1 && is_creator(node, m)) {
+        *role = FB_ROLE_ADMIN;
+        return FB_OK;
+    }
+    uint32_t found = claimed(node, member, claim);
+    if (found != FB_NONE) {
+        *role = standing_at(node, found)->role;
+        return FB_OK;
+    }
+    /* Known by an invite, or by a statement that it showed. */
+    if (number != 1 || !m->introduced) return FB_ERR_BATCH_EPOCH;
+    *role = m->role;
+    return FB_OK;
+}
+
+/* A statement that leaves the right to write data takes nothing from it. */
+static bool reaches(const fb_standing *taking, bool own_area)
+{
+    return own_area || taking->role != FB_ROLE_WRITER;
+}
+
+/* Concurrent removals: what a senior stated before it heard of a junior's counts. */
+static bool outranks(const fb_node *node, const fb_member *m, const fb_standing *taking)
+{
+    return !fb_id_equal(m->id, taking->author) &&
+           seniority(node, m->space, m->id, taking->author) < 0;
+}
+
+static const fb_cut *cut_of(const fb_node *node, const fb_standing *s, fb_id area,
+                            uint64_t incarnation)
+{
+    for (uint32_t i = s->cuts; i != 0; i = node->spaces->cut[i - 1].next) {
+        const fb_cut *cut = &node->spaces->cut[i - 1];
+        if (cut->incarnation == incarnation && fb_id_equal(cut->area, area)) return cut;
+    }
+    return NULL;
+}
+
+fb_status fb_standing_judge(const fb_node *node, uint32_t member, uint64_t claim, fb_id area,
+                            bool own_area, uint64_t incarnation, uint64_t number,
+                            const uint8_t *hash)
+{
+    const fb_member *m = fb_member_at(node, member);
+    uint32_t under = claimed(node, member, claim);
+    for (uint32_t i = m->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        uint32_t index = i - 1;
+        i = s->next;
+        if (!is_taking(s) || s->number < FB_CLAIM_NUMBER(claim) || index == under) continue;
+        if (!reaches(s, own_area) || counting(node, member, s->number) != index) continue;
+        /* Who leaves names no cut. */
+        if (fb_id_equal(s->author, m->id)) continue;
+        if (own_area && outranks(node, m, s)) continue;
+        const fb_cut *cut = cut_of(node, s, area, incarnation);
+        uint64_t last = cut == NULL ? 0 : cut->number;
+        if (number > MUTANT(CUT_ONE_TOO_FAR, last, last + 1)) return FB_ERR_BATCH_CUT;
+        if (number == last && hash != NULL && memcmp(hash, cut->hash, sizeof cut->hash) != 0) {
+            return FB_ERR_BATCH_CUT;
+        }
+    }
+    return FB_OK;
+}
+
+uint64_t fb_standing_limit(const fb_node *node, uint32_t member, fb_id area, bool own_area,
+                           uint64_t incarnation)
+{
+    const fb_member *m = fb_member_at(node, member);
+    uint32_t top = fb_standing_top(node, member);
+    if (top == FB_NONE) return UINT64_MAX;
+    const fb_standing *s = standing_at(node, top);
+    bool ends =
+        is_taking(s) && (s->role == FB_ROLE_NONE || (s->role == FB_ROLE_READER && !own_area));
+    if (!ends || fb_id_equal(s->author, m->id) || (own_area && outranks(node, m, s))) {
+        return UINT64_MAX;
+    }
+    const fb_cut *cut = cut_of(node, s, area, incarnation);
+    uint64_t last = cut == NULL ? 0 : cut->number;
+    return MUTANT(CUT_ONE_TOO_FAR, last, last + 1);
+}
+
+uint64_t fb_standing_claim(const fb_node *node, uint32_t member)
+{
+    uint32_t top = fb_standing_top(node, member);
+    if (top == FB_NONE) return FB_CLAIM_FIRST;
+    const fb_standing *s = standing_at(node, top);
+    return FB_CLAIM(s->number, is_taking(s) ? tag_of(&s->at) : 0);
+}
+
+bool fb_standing_left(const fb_node *node, uint32_t member)
+{
+    uint32_t top = fb_standing_top(node, member);
+    if (top == FB_NONE) return false;
+    const fb_standing *s = standing_at(node, top);
+    return s->role == FB_ROLE_NONE && fb_id_equal(s->author, fb_member_at(node, member)->id);
+}
+
+bool fb_standing_is_cut(const fb_node *node, uint32_t member)
+{
+    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        if (is_taking(s)) return true;
+        i = s->next;
+    }
+    return false;
+}
+
+void fb_standing_digest(const fb_node *node, uint32_t member, fb_writer *w)
+{
+    /* The order of the list is that of arrival: a sum does not depend on it. */
+    uint64_t sum = 0;
+    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        i = s->next;
+        sum += fb_xxh64((const uint8_t[2]){s->number, (uint8_t)s->role}, 2, tag_of(&s->at));
+    }
+    fb_write_u64(w, sum);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was stated about each member, and the cuts that go with it. DESIGN 3.1, Revocation. For the
+ * files of this folder only.
+ *
+ * Statements about one member are numbered. An odd number gives rights, an even one takes some away
+ * and names a cut. Who admits or promotes states the number that counts (or, after something was
+ * taken, the next odd one); who takes away states the next even one. So whoever saw a removal
+ * outranks it, and a removal outranks every grant that did not see it. Of the statements with one
+ * number the greatest role counts where they give, and where they take the one by the most senior
+ * author. All statements are kept, those that do not count as well: a cut may take away the one
+ * that does. What counts is a function of their set.
+ *
+ * A batch says in its epoch under which of them its signer acted (FB_CLAIM below), and is judged by
+ * that: its right, and the cuts of everything stated since. */
+#ifndef FB_SPACE_STANDING_H
+#define FB_SPACE_STANDING_H
+
+#include "protocol/space/statement.h"
+#include "protocol/space/table.h"
+
+typedef struct fb_cut fb_cut;
+typedef struct fb_standing fb_standing;
+
+struct fb_cut {
+    bool used;
+    uint32_t next; /* of its standing, plus one; or free list */
+    fb_id area;
+    uint64_t incarnation;
+    uint64_t number;
+    uint8_t hash[FB_CUT_HASH_BYTES];
+};
+
+struct fb_standing {
+    bool used;
+    uint8_t number;
+    fb_role role; /* NONE: no member any more */
+    fb_id author;
+    fb_dot_stamp at;
+    uint32_t member;
+    uint32_t next; /* of the member, plus one; or free list */
+    uint32_t cuts; /* plus one */
+};
+
+void fb_standings_layout(fb_node *node, fb_arena *arena);
+void fb_standings_reset(fb_node *node);
+
+/* Room for one more statement with so many cuts? */
+bool fb_standing_fits(const fb_node *node, uint32_t cuts);
+
+/* Keeps a statement about a member; puts its keys. What counts is not worked out yet. False: it is
+ * there already. */
+bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statement,
+                      const fb_own_change *change);
+/* Forgets what a life of an author stated from a sequence on; puts deletions. */
+void fb_standing_forget(fb_node *node, uint32_t space, fb_id author, uint64_t incarnation,
+                        uint64_t first_seq);
+/* A member that is dropped leaves nothing. */
+void fb_standing_drop(fb_node *node, uint32_t member);
+
+/* The greatest number stated about a member, and what counts of it: FB_NONE when nothing is. */
+uint32_t fb_standing_top(const fb_node *node, uint32_t member);
+/* The role that a claim stands for. FB_ERR_BATCH_EPOCH: nothing of it is known here. */
+fb_status fb_standing_role(const fb_node *node, uint32_t member, uint64_t claim, fb_role *role);
+/* FB_OK or FB_ERR_BATCH_CUT: is a batch of this member above what was cut since its claim? */
+fb_status fb_standing_judge(const fb_node *node, uint32_t member, uint64_t claim, fb_id area,
+                            bool own_area, uint64_t incarnation, uint64_t number,
+                            const uint8_t *hash);
+/* The last batch of a life that anybody will ever take again, UINT64_MAX while it goes on. */
+uint64_t fb_standing_limit(const fb_node *node, uint32_t member, fb_id area, bool own_area,
+                           uint64_t incarnation);
+/* What this member acts under. */
+uint64_t fb_standing_claim(const fb_node *node, uint32_t member);
+/* It is no member any more because it said so itself. */
+bool fb_standing_left(const fb_node *node, uint32_t member);
+bool fb_standing_is_cut(const fb_node *node, uint32_t member); /* something was ever taken */
+
+/* A part of the member's digest. */
+void fb_standing_digest(const fb_node *node, uint32_t member, fb_writer *w);
+
+/* Store: tag L, u32 space, subject, dot -> standing; tag X, the same and area, incarnation -> cut.
+ */
+#define FB_STANDING_PUT_BYTES 128u
+#define FB_CUT_PUT_BYTES      192u
+fb_status fb_standing_load(fb_node *node, uint32_t space, fb_reader *key, fb_reader *value);
+fb_status fb_cut_load(fb_node *node, uint32_t space, fb_reader *key, fb_reader *value);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/database/database.h"
+#include "protocol/store/keys.h"
+#include "sim/checkers/list.h"
+
+/* Once a core is healed, no store of it holds a batch of data that is above a cut: signed under a
+ * statement before the one that took the right away, and further than that one names, or of a life
+ * that it does not name. Read from what is stored alone: statements, cuts, headers of batches. What
+ * a cut change had replaced is seen again because stores that undid it agree with those it never
+ * reached (`converges`, `tree-recomputed`).
+ *
+ * Members from whom something was taken twice are not looked at: which of two concurrent statements
+ * counts is what the core works out, and `membership` compares. */
+
+#define TAKINGS_MAX 64u
+#define CUTS_MAX    1024u
+#define WRITER      2u
+
+typedef struct taking {
+    fb_id subject, author;
+    uint8_t dot[32];
+    uint8_t number, role;
+    bool several;
+} taking;
+
+typedef struct cut {
+    uint8_t dot[32];
+    fb_id area;
+    uint64_t incarnation, number;
+} cut;
+
+typedef struct state {
+    taking *takings;
+    cut *cuts;
+    uint32_t taking_count, cut_count;
+    fb_id own_area;
+    /* What is found wrong. */
+    bool wrong;
+    fb_id signer;
+    uint64_t number, last;
+} state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    (void)world;
+    taking *takings = fb_arena_take(arena, TAKINGS_MAX, sizeof *takings);
+    cut *cuts = fb_arena_take(arena, CUTS_MAX, sizeof *cuts);
+    if (own == NULL) return;
+    ((state *)own)->takings = takings;
+    ((state *)own)->cuts = cuts;
+}
+
+static void take_standing(void *user, fb_span key, fb_span value)
+{
+    state *s = user;
+    fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
+    fb_read_bytes(&k, 5);
+    taking t = {.several = false};
+    t.subject = fb_read_id(&k);
+    fb_read_into(&k, t.dot, 32);
+    fb_read_u8(&v);
+    t.number = fb_read_u8(&v);
+    t.role = fb_read_u8(&v);
+    t.author = fb_read_id(&v);
+    if (k.failed || v.failed || t.number % 2 != 0 || s->taking_count == TAKINGS_MAX) return;
+    for (uint32_t i = 0; i < s->taking_count; i++) {
+        if (!fb_id_equal(s->takings[i].subject, t.subject)) continue;
+        s->takings[i].several = t.several = true;
+    }
+    s->takings[s->taking_count++] = t;
+}
+
+static void take_cut(void *user, fb_span key, fb_span value)
+{
+    state *s = user;
+    fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
+    if (s->cut_count == CUTS_MAX) return;
+    cut *c = &s->cuts[s->cut_count];
+    fb_read_bytes(&k, 5 + 16);
+    fb_read_into(&k, c->dot, 32);
+    c->area = fb_read_id(&k);
+    c->incarnation = fb_read_u64(&k);
+    fb_read_u8(&v);
+    c->number = fb_read_u64(&v);
+    if (!k.failed && !v.failed) s->cut_count++;
+}
+
+static uint64_t last_of(const state *s, const taking *t, fb_id area, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < s->cut_count; i++) {
+        const cut *c = &s->cuts[i];
+        if (c->incarnation == incarnation && fb_id_equal(c->area, area) &&
+            memcmp(c->dot, t->dot, 32) == 0) {
+            return c->number;
+        }
+    }
+    return 0;
+}
+
+/* The number of the statement that the signer acted under: 1 unless its epoch says otherwise. */
+static uint32_t claim_of(fb_reader *r, fb_id signer)
+{
+    uint32_t claim = 1;
+    if (fb_read_u8(r) == 1) fb_read_bytes(r, 48);
+    fb_read_bytes(r, 32 + 2);
+    uint16_t entries = fb_read_u16(r);
+    for (uint16_t i = 0; i < entries && !r->failed; i++) {
+        fb_id node = fb_read_id(r);
+        uint64_t incarnation = fb_read_u64(r), batch = fb_read_u64(r);
+        if (incarnation == 0 && fb_id_equal(node, signer)) claim = (uint32_t)(batch >> 32);
+    }
+    return claim;
+}
+
+static void look_at_batch(void *user, fb_span key, fb_span value)
+{
+    state *s = user;
+    fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
+    fb_read_bytes(&k, 5);
+    fb_id signer = fb_read_id(&k);
+    uint64_t incarnation = fb_read_u64(&k), number = fb_read_u64(&k);
+    fb_read_u8(&v);
+    fb_reader h = fb_reader_of(fb_read_span16(&v));
+    fb_read_id(&h);
+    fb_id area = fb_read_id(&h);
+    fb_read_b32(&h);
+    fb_read_bytes(&h, 24);
+    uint32_t claim = claim_of(&h, signer);
+    if (h.failed || k.failed || fb_id_equal(area, s->own_area)) return;
+    for (uint32_t i = 0; i < s->taking_count; i++) {
+        const taking *t = &s->takings[i];
+        if (t->several || t->role == WRITER || !fb_id_equal(t->subject, signer) ||
+            fb_id_equal(t->author, signer) || claim >= t->number) {
+            continue;
+        }
+        uint64_t last = last_of(s, t, area, incarnation);
+        if (number <= last) continue;
+        s->wrong = true;
+        s->signer = signer;
+        s->number = number;
+        s->last = last;
+    }
+}
+
+static void round_end(fb_sim_world *world, void *own)
+{
+    state *s = own;
+    static const uint8_t standings = FB_TAG_STANDING, cuts = FB_TAG_CUT, batches = FB_TAG_BATCH;
+    s->own_area = fb_area_id(world->space, FB_AREA_SPACE, (fb_span){NULL, 0});
+    for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
+        if (world->held_apart[i]) continue;
+        const fb_sim_store *store = &world->nodes[i].store;
+        s->taking_count = s->cut_count = 0;
+        s->wrong = false;
+        fb_sim_store_walk(store, fb_span_of(&standings, 1), take_standing, s);
+        if (s->taking_count == 0 || s->taking_count == TAKINGS_MAX) continue;
+        fb_sim_store_walk(store, fb_span_of(&cuts, 1), take_cut, s);
+        if (s->cut_count == CUTS_MAX) continue;
+        fb_sim_store_walk(store, fb_span_of(&batches, 1), look_at_batch, s);
+        if (!s->wrong) continue;
+        uint32_t signer = 0;
+        while (signer < world->config.nodes && !fb_id_equal(world->nodes[signer].id, s->signer)) {
+            signer++;
+        }
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_revocation_cut.id,
+                        "%s holds batch %llu of %s, which was cut at %llu", fb_sim_name(i),
+                        (unsigned long long)s->number, fb_sim_name(signer),
+                        (unsigned long long)s->last);
+    }
+}
+
+const fb_sim_check fb_sim_check_revocation_cut = {
+    .id = "revocation-cut",
+    .musts = "DESIGN 3.1",
+    .cost = "round",
+    .text = "nothing that is above a cut is left in any store",
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .round = round_end,
+};

@@ -92,6 +92,7 @@ static fb_id record_show(fb_text *out, const char *collection, fb_reader *r)
     conflict c = {.collection = collection, .record = fb_read_id(r)};
     c.etag = fb_read_id(r);
     uint16_t fields = fb_read_u16(r);
+    if (fields == UINT16_MAX) fields = 0; /* larger than an answer */
     for (uint16_t i = 0; i < fields && !r->failed; i++) {
         c.field = fb_read_span16(r);
         c.siblings = fb_read_u16(r);

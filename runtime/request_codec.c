@@ -180,6 +180,8 @@ bool fb_json_record(fb_text *out, fb_reader *r)
 {
     fb_id id = fb_read_id(r), etag = fb_read_id(r);
     uint16_t fields = fb_read_u16(r);
+    bool too_large = fields == UINT16_MAX;
+    if (too_large) fields = 0;
     fb_text conflicts = {0};
     fb_json_open(out, NULL, '{');
     fb_json_uuid(out, "id", id);
@@ -218,6 +220,7 @@ bool fb_json_record(fb_text *out, fb_reader *r)
     fb_text_put(&conflicts, "}");
     fb_json_raw(out, "conflicts", fb_span_of(conflicts.p, conflicts.len));
     fb_text_free(&conflicts);
+    if (too_large) fb_json_error(out, "error", FB_ERR_LIMIT);
     fb_json_close(out, '}');
     return !r->failed;
 }

@@ -54,7 +54,8 @@ bool fb_json_spaces(fb_text *out, fb_reader *r);
 bool fb_json_members(fb_text *out, fb_reader *r);
 bool fb_json_peers(fb_text *out, fb_reader *r, uint64_t now_mono_ns);
 bool fb_json_peer_messages(fb_text *out, fb_reader *r);
-/* {"id","etag","fields":{...},"conflicts":{...}}. */
+/* {"id","etag","fields":{...},"conflicts":{...}}; of one that is larger than an answer without its
+ * fields, and "error":"limit". */
 bool fb_json_record(fb_text *out, fb_reader *r);
 
 /* A cursor of a change feed: its place in the changelog, and which life of the node wrote it. As

@@ -198,7 +198,7 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
         fb_write_id(w, etag);
         return FB_VERB_RECORD_DELETE;
     case FB_SIM_OP_LIST:
-        fb_write_id(w, zero);
+        fb_write_id(w, op->record == 0 ? zero : fb_sim_record_id(world, op->record - 1u));
         fb_write_u32(w, op->items);
         return FB_VERB_RECORD_LIST;
     default:

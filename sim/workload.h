@@ -38,7 +38,7 @@ typedef enum fb_sim_operation {
 /* One operation, all of it: drawn, or read from a schedule. */
 typedef struct fb_sim_op {
     uint8_t operation;
-    uint8_t record;
+    uint8_t record;  /* of a list, if not 0, the one after the record that it begins behind */
     uint8_t fields;  /* bit set */
     uint8_t unset;   /* of them, those that are taken away */
     uint8_t empty;   /* of them, those whose value is the empty text */

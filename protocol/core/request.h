@@ -95,7 +95,8 @@ typedef enum fb_verb {
     /* [app] space id, collection, record id, u8 condition, etag -> nothing; FB_ERR_NOT_FOUND */
     FB_VERB_RECORD_DELETE = 42,
     /* [app] space id, collection, record id after (zeros: from the start), u32 limit -> u8 whole,
-     * u16 count, each a record as in GET */
+     * u16 count, each a record as in GET, or with 65,535 for the number of its fields and none of
+     * them: larger than an answer, GET gives FB_ERR_LIMIT */
     FB_VERB_RECORD_LIST = 43,
     /* [app] space id, cursor after which it begins (zeros: with what is kept from the first change
      * on; sequence UINT64_MAX: only what is new) -> stream, each reply: u16 count, each: cursor,

@@ -90,6 +90,23 @@ typedef struct page {
     bool whole; /* nothing of the answer was left out */
 } page;
 
+/* Larger than any answer: concurrent writers made it so. A list names it without its fields and
+ * goes on behind it; a write or a delete makes it smaller. */
+static bool too_large(const fb_node *node, const fb_record *record, int64_t horizon)
+{
+    uint32_t apart = 0;
+    size_t size = fb_show_size(record, horizon, &apart);
+    return FB_SHOW_HEAD_BYTES + size > fb_show_max(node) || apart + 1 > FB_READ_ITEMS_MAX - 8;
+}
+
+static size_t size_shown(const fb_node *node, const get_context *c, const fb_record *record,
+                         uint32_t *apart)
+{
+    bool named = c->list && MUTANT(LIST_ENDS_AT_LARGE, true, false);
+    if (named && too_large(node, record, c->horizon)) return FB_SHOW_TOO_LARGE_BYTES;
+    return fb_show_size(record, c->horizon, apart);
+}
+
 static fb_status measure(const fb_node *node, const fb_op *op, const get_context *c, page *out)
 {
     uint32_t count = entry_count(node, op, c);
@@ -100,7 +117,7 @@ static fb_status measure(const fb_node *node, const fb_op *op, const get_context
         fb_record record;
         uint32_t apart = out->apart;
         FB_TRY(entry_at(node, op, c, i, &id, &record));
-        size_t size = fb_show_size(&record, c->horizon, &apart);
+        size_t size = size_shown(node, c, &record, &apart);
         bool full = bytes + size > fb_show_max(node) || apart + 1 > FB_READ_ITEMS_MAX - 8 ||
                     (c->list && out->records == c->limit);
         if (size != 0 && full) {
@@ -125,7 +142,7 @@ static fb_status ask_values(fb_node *node, fb_op *op, const get_context *c, cons
         fb_record record;
         uint32_t apart = 0;
         FB_TRY(entry_at(node, op, c, i, &id, &record));
-        if (fb_show_size(&record, c->horizon, &apart) == 0 || apart == 0) continue;
+        if (size_shown(node, c, &record, &apart) == 0 || apart == 0) continue;
         if (!fb_show_read(op, &show, id, &record)) return FB_ERR_LIMIT;
     }
     return FB_OK;
@@ -149,7 +166,11 @@ static fb_status write_page(fb_node *node, fb_op *op, const get_context *c, cons
         fb_record record;
         uint32_t apart = 0;
         FB_TRY(entry_at(node, op, c, i, &id, &record));
-        if (fb_show_size(&record, c->horizon, &apart) == 0) continue;
+        if (size_shown(node, c, &record, &apart) == 0) continue;
+        if (c->list && too_large(node, &record, c->horizon)) {
+            fb_show_too_large(&w, id, &record);
+            continue;
+        }
         FB_TRY(fb_show_write(node, op, &show, &w, id, &record));
     }
     answer(node, c, FB_OK, fb_writer_span(&w));

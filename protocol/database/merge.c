@@ -21,6 +21,10 @@ typedef struct merging {
     uint32_t apart;
     uint32_t kept; /* siblings and dots of existence */
     bool conflict;
+    /* Of the field whose columns are being written. */
+    fb_span field;
+    uint32_t kinds; /* that something lives of: bits */
+    bool added;     /* by this change */
 } merging;
 
 static bool is_replaced(const merging *m, const act *a, const uint8_t *entry)
@@ -117,7 +121,23 @@ static void add_sibling(merging *m, const fb_change_field *field)
     }
 }
 
-/* One field: `old` and `field` may each be NULL, not both. True when anything of it is left. */
+/* Shares of a counter and insertions of one element stand beside each other in peace; kinds do
+ * not, and plain values do not. */
+static void judge_conflict(merging *m, fb_column name, uint32_t count, bool added)
+{
+    if (!fb_span_equal(m->field, name.field)) {
+        m->field = name.field;
+        m->kinds = 0;
+        m->added = false;
+    }
+    if (count != 0) m->kinds |= 1u << name.kind;
+    m->added = m->added || added;
+    if (added && count > 1 && name.kind == FB_FIELD_REGISTER) m->conflict = true;
+    bool several = (m->kinds & (m->kinds - 1)) != 0;
+    if (m->added && several) m->conflict = true;
+}
+
+/* One column: `old` and `field` may each be NULL, not both. True when anything of it is left. */
 static bool write_field(merging *m, const fb_record_field *old, const fb_change_field *field,
                         const act *a)
 {
@@ -158,8 +178,7 @@ static bool write_field(merging *m, const fb_record_field *old, const fb_change_
     }
     m->kept += count;
     if (count > UINT16_MAX) m->state.failed = true;
-    /* Shares of a counter and insertions of one element stand beside each other in peace. */
-    if (added && count > 1 && fb_column_of(name).kind == FB_FIELD_REGISTER) m->conflict = true;
+    judge_conflict(m, fb_column_of(name), count, added);
     size_t pending_at = m->state.at;
     static const fb_dots nothing;
     bool listed = a->acts && field != NULL; /* a delete keeps its dots for the whole record */

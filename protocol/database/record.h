@@ -108,7 +108,8 @@ typedef struct fb_merge_ops {
 typedef struct fb_merged {
     fb_span stored; /* within out */
     uint8_t fingerprint[16];
-    bool conflict;   /* a field of the change has another living sibling beside its own */
+    bool conflict;   /* a field that the change sets has something else beside that, of this kind or
+                        another; elements of a set and shares of a counter count as one */
     uint32_t values; /* siblings and dots of existence that are left; 0: nothing to show, ever */
 } fb_merged;
 

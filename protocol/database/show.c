@@ -335,3 +335,10 @@ fb_status fb_show_record(const fb_show_source *source, fb_show *show, fb_writer 
     fb_store_be(w->p + count_at, fields, 2);
     return FB_OK;
 }
+
+void fb_show_too_large(fb_writer *w, fb_id id, const fb_record *record)
+{
+    fb_write_id(w, id);
+    fb_write_bytes(w, record->fingerprint, 16);
+    fb_write_u16(w, UINT16_MAX);
+}

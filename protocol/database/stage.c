@@ -221,30 +221,6 @@ static fb_status set_fingerprint(fb_node *node, const fb_reads *reads, fb_staged
     return FB_OK;
 }
 
-/* A value of this node's own stands beside another one in a field of the change. */
-/* MP-6-18 */
-static bool own_conflict(const fb_node *node, const fb_record *record, const fb_change *change)
-{
-    fb_record_walk walk = fb_record_walk_of(record);
-    fb_change_walk changed = fb_change_walk_of(change);
-    fb_record_field field;
-    fb_change_field set;
-    bool has = fb_change_next(&changed, &set);
-    while (has && fb_record_next(&walk, &field)) {
-        while (has && fb_span_compare(set.name, field.name) < 0)
-            has = fb_change_next(&changed, &set);
-        if (!has || !fb_span_equal(set.name, field.name) || field.count < 2 ||
-            fb_column_of(field.name).kind != FB_FIELD_REGISTER) {
-            continue;
-        }
-        for (uint32_t i = 0; i < field.count; i++) {
-            const uint8_t *entry = field.siblings + (size_t)i * FB_SIBLING_BYTES;
-            if (memcmp(entry, node->self.b, 16) == 0) return true;
-        }
-    }
-    return false;
-}
-
 /* A dot that the change replaces and that has not come. */
 static bool first_uncovered(const fb_change *change, bool (*covered)(void *, const uint8_t *),
                             void *user, fb_dot *out)
@@ -311,7 +287,7 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
     out->conflict = false;
     if (merged.conflict) {
         FB_TRY(fb_record_decode(merged.stored, &record));
-        out->conflict = own_conflict(node, &record, change);
+        out->conflict = fb_conflict_with_own(node, &record, change);
     }
     out->area = staged_area;
     out->record = change->record;

@@ -486,6 +486,9 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
                           const fb_change *change, fb_dot dot,
                           bool (*covered)(void *, const uint8_t *), void *user,
                           fb_staged_change *out, fb_dot *early);
+/* conflict.c: a value of this node's own stands beside another one in a field of the change, in the
+ * record as merged. */
+bool fb_conflict_with_own(const fb_node *node, const fb_record *record, const fb_change *change);
 /* What the stage puts. */
 void fb_stage_size(const fb_node *node, size_t *bytes, size_t *entries);
 /* Puts everything and makes it the state. */
@@ -532,6 +535,9 @@ void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, uint64
 size_t fb_show_max(const fb_node *node);
 /* Bytes of the answer; 0 when the record is not visible. *apart is raised by the values to read. */
 size_t fb_show_size(const fb_record *record, int64_t horizon, uint32_t *apart);
+/* In a list, a record that is larger than any answer. */
+#define FB_SHOW_TOO_LARGE_BYTES (16u + 16 + 2)
+void fb_show_too_large(fb_writer *w, fb_id id, const fb_record *record);
 bool fb_show_read(fb_op *op, fb_show *show, fb_id id, const fb_record *record);
 /* FB_ERR_AGAIN: the record changed between the rounds. */
 fb_status fb_show_write(const fb_node *node, const fb_op *op, fb_show *show, fb_writer *w, fb_id id,

@@ -92,5 +92,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_membership,
     &fb_sim_check_authorship,
     &fb_sim_check_revocation_cut,
+    &fb_sim_check_lists_go_on,
     NULL,
 };

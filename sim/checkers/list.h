@@ -41,6 +41,7 @@ extern const fb_sim_check fb_sim_check_clone_noticed;
 extern const fb_sim_check fb_sim_check_causal_stamps;
 extern const fb_sim_check fb_sim_check_etag_once;
 extern const fb_sim_check fb_sim_check_change_feed;
+extern const fb_sim_check fb_sim_check_lists_go_on;
 extern const fb_sim_check fb_sim_check_honest_fits;
 extern const fb_sim_check fb_sim_check_tables_empty;
 extern const fb_sim_check fb_sim_check_work_bounded;

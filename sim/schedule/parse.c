@@ -688,6 +688,18 @@ static void fields_take(parser *s, fb_sim_op *op)
     }
 }
 
+static uint8_t record_take(parser *s)
+{
+    const word *record = take(s, "a record");
+    if (s->failed) return 0;
+    if (record->len < 2 || record->p[0] != 'r') {
+        refuse(s, record, "not a record");
+        return 0;
+    }
+    return (uint8_t)number_in(s, record, record->p + 1, record->p + record->len, 0,
+                              FB_SIM_RECORDS - 1, "not a record");
+}
+
 static void op_line(parser *s, const word *time)
 {
     fb_sim_line line = {
@@ -709,19 +721,14 @@ static void op_line(parser *s, const word *time)
     line.op.operation = (uint8_t)operation;
     if (!s->failed && operation == FB_SIM_OP_LIST) {
         line.op.items = (uint8_t)number(s, take(s, "a number"), 1, 255, "not 1 to 255 records");
+        if (take_if(s, "after")) line.op.record = (uint8_t)(record_take(s) + 1);
     } else if (!s->failed && operation == FB_SIM_OP_WATCH) {
         const word *from = take(s, "where it begins");
         uint32_t at = name_of(from, fb_sim_feed_names, FB_SIM_FEED_FROMS);
         if (!s->failed && at == FB_SIM_FEED_FROMS) refuse(s, from, "no beginning of a feed");
         line.op.items = (uint8_t)(at + (take_if(s, "slow") ? FB_SIM_FEED_SLOW : 0));
     } else if (!s->failed) {
-        const word *record = take(s, "a record");
-        bool named = record->len > 1 && record->p[0] == 'r';
-        if (!s->failed && !named) refuse(s, record, "not a record");
-        if (!s->failed) {
-            line.op.record = (uint8_t)number_in(s, record, record->p + 1, record->p + record->len,
-                                                0, FB_SIM_RECORDS - 1, "not a record");
-        }
+        line.op.record = record_take(s);
         if (operation == FB_SIM_OP_ADD) {
             line.op.items = (uint8_t)number(s, take(s, "a number"), 1, 255, "not 1 to 255");
         } else if (operation >= FB_SIM_OP_INSERT) {

@@ -161,6 +161,7 @@ static void operation(const fb_sim_line *line, words *w)
     word(w, "%s", fb_sim_operation_names[op->operation]);
     if (op->operation == FB_SIM_OP_LIST) {
         word(w, "%u", (unsigned)op->items);
+        if (op->record != 0) word(w, "after r%u", (unsigned)op->record - 1);
         return;
     }
     if (op->operation == FB_SIM_OP_WATCH) {

@@ -234,7 +234,6 @@ void fb_sim_op_normalise(fb_sim_op *op)
 {
     bool writes = op->operation == FB_SIM_OP_PUT || op->operation == FB_SIM_OP_CHANGE ||
                   op->operation == FB_SIM_OP_STRANGER;
-    if (op->operation == FB_SIM_OP_LIST) op->record = 0;
     if (op->operation < FB_SIM_OP_ADD && op->operation != FB_SIM_OP_LIST) op->items = 0;
     if (op->operation == FB_SIM_OP_WATCH) {
         op->record = 0;

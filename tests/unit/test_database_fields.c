@@ -16,6 +16,7 @@
 #include "protocol/database/database.h"
 #include "protocol/database/dot.h"
 #include "protocol/database/record.h"
+#include "protocol/messaging/messaging.h"
 #include "tests/unit/net_space.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -139,6 +140,102 @@ static void together(test_net *net, fb_id space)
     test_net_cut(net, 0, 1, false);
     test_net_run(net, 60 * SECOND);
     check_equal(net, space);
+}
+
+static uint64_t conflicts_heard(const test_net *net, uint32_t i)
+{
+    const fb_node *node = test_net_node((test_net *)(uintptr_t)net, i);
+    uint64_t sum = 0;
+    for (uint32_t m = 0; m < fb_options_small().sizes.members; m++) {
+        sum += fb_message_counts_of(node, m)->conflicts;
+    }
+    return sum;
+}
+
+/* MP-6-18 */
+static void kinds_that_disagree_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        act before, a, b;
+        bool told;
+    } rows[] = {
+        {{"f", FB_ACT_UNSET, NULL}, {"f", FB_ACT_ADD, "1"}, {"f", FB_ACT_SET, "\"x\""}, true},
+        {{"f", FB_ACT_UNSET, NULL}, {"f", FB_ACT_INSERT, "1"}, {"f", FB_ACT_SET, "1"}, true},
+        {{"f", FB_ACT_UNSET, NULL}, {"f", FB_ACT_ADD, "1"}, {"f", FB_ACT_INSERT, "1"}, true},
+        {{"f", FB_ACT_UNSET, NULL}, {"f", FB_ACT_ADD, "1"}, {"f", FB_ACT_ADD, "2"}, false},
+        {{"f", FB_ACT_UNSET, NULL}, {"f", FB_ACT_INSERT, "1"}, {"f", FB_ACT_INSERT, "2"}, false},
+        /* An addition to an integer that is set anew at the same time: counted on from that. */
+        {{"f", FB_ACT_SET, "5"}, {"f", FB_ACT_ADD, "1"}, {"f", FB_ACT_SET, "7"}, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        fb_id space;
+        test_net *net = two(&space);
+        assert_int_equal(put(net, 0, space, 1, (act){"g", FB_ACT_SET, "0"}), FB_OK);
+        assert_int_equal(put(net, 0, space, 1, rows[i].before), FB_OK);
+        apart(net);
+        assert_int_equal(put(net, 0, space, 1, rows[i].a), FB_OK);
+        assert_int_equal(put(net, 1, space, 1, rows[i].b), FB_OK);
+        together(net, space);
+        assert_int_equal(conflicts_heard(net, 0) + conflicts_heard(net, 1), rows[i].told ? 2 : 0);
+        test_net_free(net);
+    }
+}
+
+/* What two nodes wrote apart is larger than an answer: a list names it and goes on behind it. */
+static void a_list_goes_on_behind_a_large_record(void **state)
+{
+    (void)state;
+    fb_id space;
+    test_net *net = two(&space);
+    static char value[6000];
+    memset(value, '1', sizeof value - 1);
+    for (uint32_t record = 1; record <= 3; record++) {
+        assert_int_equal(put(net, 0, space, record, (act){"small", FB_ACT_SET, "1"}), FB_OK);
+    }
+    apart(net);
+    for (uint32_t i = 0; i < 8; i++) {
+        const char name[] = {(char)('a' + i), 0};
+        assert_int_equal(put(net, i % 2, space, 2, (act){name, FB_ACT_SET, value}), FB_OK);
+    }
+    together(net, space);
+    uint8_t bytes[100];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_record(&w, space, 2);
+    assert_int_equal(test_net_answer(net, 0, FB_VERB_RECORD_GET, &w)->status, FB_ERR_LIMIT);
+    uint32_t named = 0, large = 0;
+    fb_id after = {{0}};
+    for (bool whole = false; !whole;) {
+        w = fb_writer_of(bytes, sizeof bytes);
+        write_record(&w, space, 2);
+        w.at -= 16;
+        fb_write_id(&w, after);
+        fb_write_u32(&w, 1);
+        const test_reply *reply = test_net_answer(net, 0, FB_VERB_RECORD_LIST, &w);
+        assert_int_equal(reply->status, FB_OK);
+        fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+        whole = fb_read_u8(&r) == 1;
+        uint16_t count = fb_read_u16(&r);
+        if (count == 0) continue;
+        after = fb_read_id(&r);
+        named++;
+        fb_read_bytes(&r, 16);
+        if (fb_read_u16(&r) != UINT16_MAX) continue;
+        large++;
+        assert_true(fb_reader_done(&r));
+        assert_true(fb_id_equal(after, test_net_record_id(2)));
+    }
+    assert_int_equal(named, 3);
+    assert_int_equal(large, 1);
+    /* What makes it smaller is taken. */
+    for (uint32_t i = 0; i < 4; i++) {
+        const char name[] = {(char)('a' + i), 0};
+        assert_int_equal(put(net, 0, space, 2, (act){name, FB_ACT_UNSET, NULL}), FB_OK);
+    }
+    w = fb_writer_of(bytes, sizeof bytes);
+    write_record(&w, space, 2);
+    assert_int_equal(test_net_answer(net, 0, FB_VERB_RECORD_GET, &w)->status, FB_OK);
+    test_net_free(net);
 }
 
 /* FI-2-8 */
@@ -528,6 +625,8 @@ static void sums_are_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds_that_disagree_are_told),
+        cmocka_unit_test(a_list_goes_on_behind_a_large_record),
         cmocka_unit_test(additions_made_apart_are_all_there),
         cmocka_unit_test(a_counter_counts_on_from_an_integer),
         cmocka_unit_test(ends_of_the_range),

@@ -11,11 +11,9 @@
 #include "protocol/base/uuid.h"
 #include "runtime/commands.h"
 #include "runtime/http_client.h"
+#include "runtime/import_set.h"
 
 #define LINE_BYTES_MAX (1u << 20) /* of the API's body as well */
-
-/* What a write set has room for, about; a set that is too large all the same is halved. */
-#define SET_BYTES (FB_BATCH_BYTES_MAX / 2)
 
 typedef struct import {
     const fb_cli *cli;
@@ -25,15 +23,7 @@ typedef struct import {
     size_t line_cap;
     unsigned long long number; /* of the line read last; from 1 */
     unsigned long long from;   /* the first one that counts */
-    fb_text path;
-    /* The set being gathered. */
-    fb_text changes[FB_BATCH_CHANGES_MAX];
-    fb_id ids[FB_BATCH_CHANGES_MAX]; /* zeros: a new one */
-    unsigned long long lines[FB_BATCH_CHANGES_MAX];
-    size_t count;
-    size_t bytes;
-    /* Done. */
-    unsigned long long stored, sets;
+    fb_import_set set;
 } import;
 
 static fb_exit wrong(const import *m, unsigned long long line, const char *what)
@@ -111,98 +101,6 @@ static bool line_next(import *m, size_t *len, fb_exit *exit)
     }
 }
 
-static void set_clear(import *m)
-{
-    for (size_t i = 0; i < m->count; i++) fb_text_free(&m->changes[i]);
-    m->count = 0;
-    m->bytes = 0;
-}
-
-/* The API names the change; people look for the line. */
-static void refused(const import *m, size_t first, const fb_http_response *response)
-{
-    json_error_t error;
-    json_t *problem = json_loadb(fb_text_string(&response->body), response->body.len, 0, &error);
-    const char *title = json_string_value(json_object_get(problem, "title"));
-    const char *detail = json_string_value(json_object_get(problem, "detail"));
-    char *end = NULL;
-    unsigned long at = 0;
-    if (detail != NULL && strncmp(detail, "changes[", 8) == 0) {
-        at = strtoul(detail + 8, &end, 10);
-        detail = end + (strncmp(end, "]: ", 3) == 0 ? 3 : 0);
-    }
-    bool same = detail == NULL || title == NULL || strncmp(detail, title, strlen(title)) == 0;
-    if (end != NULL && first + at < m->count) {
-        fb_cli_fail(FB_EXIT_FAILED, "%s:%llu: %s", m->name, m->lines[first + at], detail);
-    } else {
-        fb_cli_fail(FB_EXIT_FAILED, "%s:%llu to %llu: %s%s%s", m->name, m->lines[first],
-                    m->lines[m->count - 1], title != NULL ? title : "refused", same ? "" : ": ",
-                    same ? "" : detail);
-    }
-    json_decref(problem);
-}
-
-/* Changes `first` to `end` were not stored, or nobody said whether they were. */
-static void stopped(const import *m, size_t first, size_t end, bool answered)
-{
-    fprintf(stderr, "%llu records are stored; the rest: faberio record import --from %llu\n",
-            m->stored, m->lines[first]);
-    if (answered) return;
-    fprintf(stderr, "lines %llu to %llu may be stored as well: then new records come twice\n",
-            m->lines[first], m->lines[end - 1]);
-}
-
-/* Writes the changes first..end of the set, in halves where it is too large for one write set. */
-static fb_exit set_write(import *m, size_t first, size_t end)
-{
-    fb_text body = {0};
-    fb_json_open(&body, NULL, '{');
-    fb_json_open(&body, "changes", '[');
-    for (size_t i = first; i < end; i++) {
-        fb_json_element(&body);
-        fb_text_bytes(&body, m->changes[i].p, m->changes[i].len);
-    }
-    fb_json_close(&body, ']');
-    fb_json_close(&body, '}');
-    fb_http_response response;
-    fb_exit exit = fb_http_call(m->cli, "POST", m->path.p, NULL, body.p, &response);
-    fb_text_free(&body);
-    if (exit != FB_EXIT_OK) {
-        stopped(m, first, end, false);
-        return exit;
-    }
-    exit = fb_exit_of_http(response.status);
-    bool one_is_named = strstr(fb_text_string(&response.body), "changes[") != NULL;
-    if (response.status == 413 && end - first > 1 && !one_is_named) {
-        size_t half = first + (end - first) / 2;
-        exit = set_write(m, first, half);
-        if (exit == FB_EXIT_OK) exit = set_write(m, half, end);
-    } else if (exit != FB_EXIT_OK) {
-        refused(m, first, &response);
-        stopped(m, first, end, true);
-    } else {
-        m->stored += end - first;
-        m->sets++;
-    }
-    fb_http_free(&response);
-    return exit;
-}
-
-static bool set_has(const import *m, const fb_id *id)
-{
-    for (size_t i = 0; i < m->count && !fb_id_is_zero(*id); i++) {
-        if (fb_id_equal(m->ids[i], *id)) return true;
-    }
-    return false;
-}
-
-static fb_exit set_flush(import *m)
-{
-    fb_exit exit = m->count > 0 ? set_write(m, 0, m->count) : FB_EXIT_OK;
-    set_clear(m);
-    return exit;
-}
-
 /* Reads the whole file; what is wrong with a line is said once. */
 static fb_exit pass(import *m, bool writes)
 {
@@ -220,17 +118,10 @@ static fb_exit pass(import *m, bool writes)
             fb_text_free(&change);
             continue;
         }
-        if (m->count == FB_BATCH_CHANGES_MAX ||
-            (m->count > 0 && m->bytes + change.len > SET_BYTES) || set_has(m, &id)) {
-            exit = set_flush(m);
-        }
-        m->changes[m->count] = change;
-        m->ids[m->count] = id;
-        m->lines[m->count++] = m->number;
-        m->bytes += change.len;
+        exit = fb_import_add(&m->set, &change, &id, m->number);
     }
-    if (exit == FB_EXIT_OK && writes) exit = set_flush(m);
-    set_clear(m);
+    if (exit == FB_EXIT_OK && writes) exit = fb_import_flush(&m->set);
+    fb_import_clear(&m->set);
     return exit;
 }
 
@@ -256,7 +147,7 @@ static fb_exit file_open(import *m, const char *name)
 {
     bool is_input = strcmp(name, "-") == 0;
     struct stat st = {0};
-    m->name = is_input ? "standard input" : name;
+    m->name = m->set.name = is_input ? "standard input" : name;
     FILE *in = is_input ? stdin : fopen(name, "re");
     if (in == NULL) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", name, strerror(errno));
     m->file = in;
@@ -279,29 +170,26 @@ fb_exit fb_cmd_record_import(fb_cli *cli)
 {
     static import m;
     const char *from = fb_cli_option(cli, "from");
-    m.cli = cli;
+    m.cli = m.set.cli = cli;
+    m.set.resume = "faberio record import --from %llu";
     if (from != NULL && (!fb_text_number(from, UINT64_MAX, &m.from) || m.from == 0)) {
         return fb_cli_usage(cli, "--from: the number of a line is expected, not %s", from);
     }
-    fb_text_put(&m.path, "/v1/spaces");
-    fb_path_put(&m.path, cli->argv[0]);
-    fb_text_put(&m.path, "/collections");
-    fb_path_put(&m.path, cli->argv[1]);
-    fb_text_put(&m.path, "/records:batch");
+    fb_import_into(&m.set, cli->argv[0], cli->argv[1]);
     fb_exit exit = file_open(&m, cli->argv[2]);
     if (exit == FB_EXIT_OK) exit = pass(&m, false);
     if (exit == FB_EXIT_OK) exit = pass(&m, true);
     if (exit == FB_EXIT_OK) {
         fb_text out = {0};
         fb_json_open(&out, NULL, '{');
-        fb_json_number(&out, "imported", (int64_t)m.stored);
-        fb_json_number(&out, "write_sets", (int64_t)m.sets);
+        fb_json_number(&out, "imported", (int64_t)m.set.stored);
+        fb_json_number(&out, "write_sets", (int64_t)m.set.sets);
         fb_json_close(&out, '}');
         fb_print(cli, &out);
         fb_text_free(&out);
     }
     if (m.file != NULL && m.file != stdin) fclose(m.file);
     free(m.line);
-    fb_text_free(&m.path);
+    fb_text_free(&m.set.path);
     return exit;
 }

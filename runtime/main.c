@@ -138,6 +138,18 @@ static const fb_command commands[] = {
      "since=", "Without --since only what is new. Says `watching` on standard error first.", 1, 1,
      fb_cmd_record_watch, NULL},
 
+    {"export", "SPACE OUT", "the records of a space as a file, all of one moment", "",
+     "Reads the store itself, whether the node runs or not. A file that is there is not written\n"
+     "over. Every line has a checksum over itself and all before it.",
+     2, 2, fb_cmd_export, NULL},
+    {"import", "FILE [--space SPACE] [--displayed]", "write the records of an export",
+     "space= displayed",
+     "Into a new space with the name of the old one; the node writes them as its own.\n"
+     "  --space SPACE  into this one; records that are there stay as they are\n"
+     "  --displayed    of a field with several values take the displayed one\n"
+     "The whole file is checked before anything is written.",
+     1, 1, fb_cmd_import, NULL},
+
     {"conflicts list", "SPACE", "fields that have more than one value", "",
      "Writers who had not seen each other: the displayed value first, then the others.", 1, 1,
      fb_cmd_conflicts_list, NULL},
@@ -158,7 +170,7 @@ static const fb_command commands[] = {
 static const char *const not_built[] = {
     "space delete", "file",   "file put",    "file get",   "file list",
     "file delete",  "policy", "policy show", "policy set", "policy explain",
-    "export",       "import", "verify",      "key rotate",
+    "verify",       "key rotate",
 };
 
 static void usage(FILE *out)

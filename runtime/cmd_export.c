@@ -9,11 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/store_snapshot.h"
 #include "protocol/base/cursor.h"
-#include "protocol/base/uuid.h"
 #include "protocol/core/options.h"
-#include "protocol/database/database.h"
 #include "protocol/database/record.h"
 #include "protocol/database/write.h"
 #include "protocol/store/keys.h"
@@ -21,23 +18,19 @@
 #include "runtime/export_file.h"
 #include "runtime/home.h"
 #include "runtime/http_client.h"
+#include "runtime/space_view.h"
 
-typedef struct export
-{
-    fb_store_snapshot *store;
+typedef struct exporting {
+    fb_space_view view;
     FILE *out;
     fb_export_sum sum;
     int64_t horizon;
-    uint32_t space; /* local number */
-    fb_id space_id;
-    fb_text space_name;
     uint64_t records, conflicts;
     char why[FB_HOME_PATH_MAX + 160];
-}
-export;
+} exporting;
 
 /* Nothing was damaged or refused so far: a sentence says what. */
-static bool failed(export *e, const char *what, fb_status status)
+static bool failed(exporting *e, const char *what, fb_status status)
 {
     snprintf(e->why, sizeof e->why, "%s: %s", what, fb_error_text(status));
     return false;
@@ -48,52 +41,6 @@ static int64_t now_us(void)
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-/* Calls `at` for each entry under a prefix until one returns false. */
-static bool each(export *e, fb_span prefix,
-                 bool (*at)(export *e, fb_span key, fb_span value, void *user), void *user)
-{
-    fb_span key, value;
-    uint8_t from[64];
-    memcpy(from, prefix.p, prefix.len);
-    fb_status status = fb_store_snapshot_seek(e->store, fb_span_of(from, prefix.len), &key, &value);
-    while (status == FB_OK && key.len >= prefix.len && memcmp(key.p, from, prefix.len) == 0) {
-        if (!at(e, key, value, user)) return false;
-        status = fb_store_snapshot_next(e->store, &key, &value);
-    }
-    if (status == FB_OK || status == FB_ERR_NOT_FOUND) return true;
-    return failed(e, "the store", status);
-}
-
-/* Spaces. */
-
-typedef struct wanted {
-    const char *name;
-    fb_id id;
-    bool by_id, found;
-} wanted;
-
-static bool space_at(export *e, fb_span key, fb_span value, void *user)
-{
-    wanted *w = user;
-    fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
-    fb_read_u8(&k);
-    uint32_t local = fb_read_u32(&k);
-    if (fb_read_u8(&k) != 0) return true;
-    if (fb_read_u8(&v) != FB_STORE_VERSION) return failed(e, "a space", FB_ERR_VERSION_NEWER);
-    fb_id id = fb_read_id(&v);
-    fb_read_bytes(&v, 32);
-    fb_read_u8(&v);
-    fb_span name = fb_read_span16(&v);
-    if (v.failed) return failed(e, "a space", FB_ERR_STORE_DAMAGED);
-    bool same = w->by_id ? fb_id_equal(id, w->id) : fb_span_equal(name, fb_span_text(w->name));
-    if (!same || w->found) return true;
-    w->found = true;
-    e->space = local;
-    e->space_id = id;
-    fb_text_bytes(&e->space_name, name.p, name.len);
-    return true;
 }
 
 /* Records. */
@@ -110,7 +57,7 @@ typedef struct place {
 } place;
 
 /* The text of a sibling, wherever it is kept. */
-static bool value_of(export *e, const place *p, const fb_record_field *column, uint32_t at,
+static bool value_of(exporting *e, const place *p, const fb_record_field *column, uint32_t at,
                      fb_span *out)
 {
     fb_record_field walk = *column;
@@ -119,13 +66,11 @@ static bool value_of(export *e, const place *p, const fb_record_field *column, u
     *out = sibling.value;
     if (!sibling.apart) return true;
     uint8_t key[512];
-    fb_writer w = fb_writer_of(key, sizeof key);
-    fb_write_u8(&w, FB_TAG_FIELD);
-    fb_write_u32(&w, p->area);
+    fb_writer w = fb_view_key(key, sizeof key, FB_TAG_FIELD, p->area);
     fb_write_id(&w, p->record);
     fb_write_span16(&w, column->name);
     fb_write_bytes(&w, column->siblings + (size_t)at * FB_SIBLING_BYTES, FB_DOT_BYTES);
-    fb_status status = fb_store_snapshot_get(e->store, fb_writer_span(&w), out);
+    fb_status status = fb_store_snapshot_get(e->view.store, fb_writer_span(&w), out);
     return status == FB_OK || failed(e, "a value", status);
 }
 
@@ -157,7 +102,7 @@ static void other_add(gathered *g, fb_span value)
     fb_text_bytes(&g->others, value.p, value.len);
 }
 
-static bool column_gather(export *e, const place *p, gathered *g, const fb_record_field *column)
+static bool column_gather(exporting *e, const place *p, gathered *g, const fb_record_field *column)
 {
     fb_field_kind kind = fb_column_of(column->name).kind;
     uint32_t shown = fb_record_displayed(column, e->horizon);
@@ -228,7 +173,7 @@ static void field_show(gathered *g, lines *out)
     fb_text_free(&list);
 }
 
-static bool fields_gather(export *e, const place *p, const fb_record *record, lines *out)
+static bool fields_gather(exporting *e, const place *p, const fb_record *record, lines *out)
 {
     fb_record_walk walk = fb_record_walk_of(record);
     fb_record_field column;
@@ -254,21 +199,15 @@ static void member_close(fb_text *line, const char *name, fb_text *members)
     fb_json_raw(line, name, fb_span_of(members->p, members->len));
 }
 
-static bool line_write(export *e, const fb_text *line)
+static bool line_write(exporting *e, const fb_text *line)
 {
     if (fb_export_write(e->out, &e->sum, line)) return true;
     snprintf(e->why, sizeof e->why, "cannot be written: %s", strerror(errno));
     return false;
 }
 
-typedef struct collection {
-    fb_span name;
-    uint32_t local;
-} collection;
-
-static bool record_at(export *e, fb_span key, fb_span value, void *user)
+static bool record_write(exporting *e, const fb_view_area *c, fb_span key, fb_span value)
 {
-    const collection *c = user;
     fb_record record;
     int64_t stamp;
     fb_reader k = fb_reader_of(key);
@@ -300,58 +239,37 @@ static bool record_at(export *e, fb_span key, fb_span value, void *user)
     return good;
 }
 
-/* Collections by their local numbers, which a walk over records would disturb. */
-typedef struct areas {
-    uint32_t locals[FB_AREAS_MAX];
-    uint32_t count;
-} areas;
-
-static bool area_at(export *e, fb_span key, fb_span value, void *user)
+static bool collections_write(exporting *e)
 {
-    areas *a = user;
-    fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
-    fb_read_u8(&k);
-    uint32_t local = fb_read_u32(&k);
-    if (fb_read_u8(&v) != FB_STORE_VERSION) return failed(e, "a collection", FB_ERR_VERSION_NEWER);
-    bool wanted = fb_read_u32(&v) == e->space && fb_read_u8(&v) == FB_AREA_COLLECTION;
-    if (wanted && a->count < FB_AREAS_MAX) a->locals[a->count++] = local;
-    return true;
-}
-
-static bool collections_write(export *e, const areas *a)
-{
-    for (uint32_t i = 0; i < a->count; i++) {
-        uint8_t key[5] = {FB_TAG_AREA};
-        fb_span value;
-        fb_store_be(key + 1, a->locals[i], 4);
-        fb_status status = fb_store_snapshot_get(e->store, fb_span_of(key, sizeof key), &value);
-        if (status != FB_OK) return failed(e, "a collection", status);
-        fb_reader v = fb_reader_of(value);
-        fb_read_bytes(&v, 6);
-        collection c = {fb_read_span16(&v), a->locals[i]};
-        if (!fb_reader_done(&v)) return failed(e, "a collection", FB_ERR_STORE_DAMAGED);
-        key[0] = FB_TAG_RECORD;
-        if (!each(e, fb_span_of(key, sizeof key), record_at, &c)) return false;
+    for (uint32_t i = 0; i < e->view.area_count; i++) {
+        const fb_view_area *area = &e->view.areas[i];
+        uint8_t prefix[5];
+        fb_view_key(prefix, sizeof prefix, FB_TAG_RECORD, area->local);
+        fb_span key, value;
+        fb_status status =
+            fb_store_snapshot_seek(e->view.store, fb_span_of(prefix, sizeof prefix), &key, &value);
+        while (status == FB_OK && memcmp(key.p, prefix, sizeof prefix) == 0) {
+            if (!record_write(e, area, key, value)) return false;
+            status = fb_store_snapshot_next(e->view.store, &key, &value);
+        }
+        if (status != FB_OK && status != FB_ERR_NOT_FOUND) return failed(e, "a record", status);
     }
     return true;
 }
 
-static bool space_write(export *e)
+static bool space_write(exporting *e)
 {
-    static areas a;
-    static const uint8_t prefix[] = {FB_TAG_AREA};
     fb_text line = {0};
     fb_export_begin(&e->sum);
     fb_json_open(&line, NULL, '{');
     fb_json_number(&line, "faberio_export", FB_EXPORT_VERSION);
-    fb_json_uuid(&line, "space_id", e->space_id);
-    fb_json_span(&line, "name", fb_span_of(e->space_name.p, e->space_name.len));
+    fb_json_uuid(&line, "space_id", e->view.id);
+    fb_json_span(&line, "name", fb_span_of(e->view.name.p, e->view.name.len));
     fb_json_time(&line, "created", now_us());
     fb_json_close(&line, '}');
     bool good = line_write(e, &line);
     fb_text_clear(&line);
-    good = good && each(e, fb_span_of(prefix, sizeof prefix), area_at, &a);
-    good = good && collections_write(e, &a);
+    good = good && collections_write(e);
     fb_json_open(&line, NULL, '{');
     fb_json_bool(&line, "end", true);
     fb_json_number(&line, "records", (int64_t)e->records);
@@ -362,7 +280,7 @@ static bool space_write(export *e)
 }
 
 /* A file that is there is never written over, and one under its name is always whole. */
-static bool file_write(export *e, const char *path)
+static bool file_write(exporting *e, const char *path)
 {
     char part[FB_HOME_PATH_MAX + 32];
     snprintf(part, sizeof part, "%s.%ld.part", path, (long)getpid());
@@ -383,43 +301,24 @@ static bool file_write(export *e, const char *path)
     return good;
 }
 
-static fb_exit run(const fb_cli *cli, export *e, const char *directory)
-{
-    static const uint8_t prefix[] = {FB_TAG_SPACE};
-    wanted w = {.name = cli->argv[0]};
-    w.by_id = fb_uuid_parse(fb_span_text(w.name), &w.id);
-    fb_status status = fb_store_snapshot_open(directory, &e->store, e->why, sizeof e->why);
-    if (status != FB_OK) return fb_cli_fail(FB_EXIT_FAILED, "%s", e->why);
-    e->horizon = fb_horizon(now_us(), fb_options_default().timing.window_future_us);
-    if (!each(e, fb_span_of(prefix, sizeof prefix), space_at, &w)) {
-        return fb_cli_fail(FB_EXIT_FAILED, "%s", e->why);
-    }
-    if (!w.found) return fb_cli_fail(FB_EXIT_FAILED, "no space %s in this node", w.name);
-    if (!file_write(e, cli->argv[1])) {
-        return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", cli->argv[1], e->why);
-    }
-    fb_text out = {0};
-    fb_json_open(&out, NULL, '{');
-    fb_json_uuid(&out, "space_id", e->space_id);
-    fb_json_number(&out, "records", (int64_t)e->records);
-    fb_json_number(&out, "conflicts", (int64_t)e->conflicts);
-    fb_json_close(&out, '}');
-    fb_print(cli, &out);
-    fb_text_free(&out);
-    return FB_EXIT_OK;
-}
-
 fb_exit fb_cmd_export(fb_cli *cli)
 {
-    static export e;
-    fb_home home;
-    char directory[FB_HOME_PATH_MAX];
-    if (!fb_home_open(fb_settings_get(&cli->settings, FB_SET_HOME), &home, e.why, sizeof e.why)) {
-        return fb_cli_fail(FB_EXIT_FAILED, "%s", e.why);
+    static exporting e;
+    e.horizon = fb_horizon(now_us(), fb_options_default().timing.window_future_us);
+    fb_exit exit = fb_space_view_open(cli, cli->argv[0], &e.view);
+    if (exit == FB_EXIT_OK && !file_write(&e, cli->argv[1])) {
+        exit = fb_cli_fail(FB_EXIT_FAILED, "%s: %s", cli->argv[1], e.why);
     }
-    fb_home_file(&home, "store", directory);
-    fb_exit exit = run(cli, &e, directory);
-    fb_store_snapshot_close(e.store);
-    fb_text_free(&e.space_name);
+    if (exit == FB_EXIT_OK) {
+        fb_text out = {0};
+        fb_json_open(&out, NULL, '{');
+        fb_json_uuid(&out, "space_id", e.view.id);
+        fb_json_number(&out, "records", (int64_t)e.records);
+        fb_json_number(&out, "conflicts", (int64_t)e.conflicts);
+        fb_json_close(&out, '}');
+        fb_print(cli, &out);
+        fb_text_free(&out);
+    }
+    fb_space_view_close(&e.view);
     return exit;
 }

@@ -2,6 +2,7 @@
 """export and import: one moment of a space in a file, read again into a new space or a new node."""
 import hashlib
 import json
+import re
 import subprocess
 import threading
 
@@ -226,3 +227,19 @@ def test_what_a_file_may_not_say(net, objects, line, said):
     code, text = node.refused("import", str(path))
     assert code == 1 and f"{path}:{line}: " in text and said in text
     assert node.rows("space", "list") == []
+
+
+def test_verify_finds_what_is_not_whole(net):
+    node = started(net)
+    filled(node)
+    whole = node.json("verify", "team")
+    assert (whole["collections"], whole["records"], whole["damaged"]) == (2, 4, 0)
+    put(node, "notes", 'text="find-me-in-the-file"')
+    node.stop()
+    data = node.home / "store" / "data.mdb"
+    raw = data.read_bytes()
+    data.write_bytes(raw.replace(b"find-me-in-the-file", b"find-me-in-the-filf"))
+    code, said = node.refused("verify", "team", "--json")
+    assert code == 6 and re.search(r"^notes/[0-9a-f-]{36}: the record is damaged$", said, re.M)
+    data.write_bytes(raw)
+    assert node.json("verify", "team")["damaged"] == 0

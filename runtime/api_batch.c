@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST .../records:batch: {"changes":[{"id":ID or "new","fields":{...}},{"id":ID,"delete":true}]}.
- */
+/* POST .../records:batch: {"changes":[{"id":ID or "new","fields":{...}},{"id":ID,"delete":true}]},
+ * each with "if_match":ETAG or "if_absent":true, with fields "replace":true. One condition that
+ * does not hold, and nothing is stored. */
 #include <stdio.h>
+#include <string.h>
 
+#include "protocol/base/hex.h"
 #include "protocol/base/limits.h"
 #include "protocol/base/uuid.h"
 #include "runtime/handlers.h"
@@ -48,6 +51,42 @@ static bool wrong(fb_exchange *x, const char *where, const char *what)
     return false;
 }
 
+/* What has to hold of the record for any of the batch to be stored. */
+static bool condition_write(fb_exchange *x, fb_writer *w, const char *where,
+                            const fb_json_object_in *change)
+{
+    const json_t *match = json_object_get(change->tree, "if_match");
+    const json_t *absent = json_object_get(change->tree, "if_absent");
+    fb_id etag = {{0}};
+    const char *text = json_string_value(match);
+    bool is_etag = text != NULL && fb_hex_parse(fb_span_text(text), etag.b, sizeof etag.b);
+    if ((match != NULL && !is_etag) || (absent != NULL && !json_is_true(absent)) ||
+        (match != NULL && absent != NULL)) {
+        return wrong(x, where, "if_match: an etag; or if_absent: true; not both");
+    }
+    fb_write_u8(w, match != NULL    ? FB_CONDITION_MATCH
+                   : absent != NULL ? FB_CONDITION_ABSENT
+                                    : FB_CONDITION_NONE);
+    fb_write_id(w, etag);
+    return true;
+}
+
+static bool members_known(fb_exchange *x, const char *where, const fb_json_object_in *change)
+{
+    static const char *const known[] = {"id",      "fields",   "delete",
+                                        "replace", "if_match", "if_absent"};
+    for (size_t i = 0; i < change->count; i++) {
+        size_t k = 0;
+        while (k < sizeof known / sizeof known[0] &&
+               strcmp(fb_text_string(&change->members[i].name), known[k]) != 0) {
+            k++;
+        }
+        if (k < sizeof known / sizeof known[0]) continue;
+        return wrong(x, where, "members are id, fields or delete, replace, if_match, if_absent");
+    }
+    return true;
+}
+
 /* One change; false after it answered. */
 static bool change_write(fb_exchange *x, fb_writer *w, const char *where,
                          const fb_json_object_in *change)
@@ -55,22 +94,25 @@ static bool change_write(fb_exchange *x, fb_writer *w, const char *where,
     const char *id = json_string_value(json_object_get(change->tree, "id"));
     bool has_fields = json_is_object(json_object_get(change->tree, "fields"));
     bool removes = json_is_true(json_object_get(change->tree, "delete"));
+    const json_t *replaces = json_object_get(change->tree, "replace");
+    if (!members_known(x, where, change)) return false;
     if (id == NULL || removes == has_fields) {
         return wrong(x, where, "an id, and either fields or delete, are expected");
+    }
+    if (replaces != NULL && (removes || !json_is_boolean(replaces))) {
+        return wrong(x, where, "replace: true or false, beside fields");
     }
     memset(&x->record, 0, sizeof x->record);
     bool is_new = !removes && strcmp(id, "new") == 0;
     if (!is_new && !fb_uuid_parse_v7(fb_span_text(id), &x->record)) {
         return wrong(x, where, "id: a UUID of version 7, or new with fields");
     }
-    fb_id zero = {{0}};
     fb_write_u8(w, removes ? FB_VERB_RECORD_DELETE : FB_VERB_RECORD_PUT);
     fb_write_id(w, x->space);
     fb_collection_write(w, x->args[1]);
     fb_write_id(w, x->record);
-    if (!removes) fb_write_u8(w, FB_MODE_CHANGE);
-    fb_write_u8(w, FB_CONDITION_NONE);
-    fb_write_id(w, zero);
+    if (!removes) fb_write_u8(w, json_is_true(replaces) ? FB_MODE_REPLACE : FB_MODE_CHANGE);
+    if (!condition_write(x, w, where, change)) return false;
     if (removes) return true;
     fb_json_object_in fields;
     char why[160];

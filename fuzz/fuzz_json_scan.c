@@ -28,10 +28,10 @@ typedef struct result {
 
 static void run(scanner *scan, result *r, fb_span text, size_t behind, uint8_t how)
 {
-    static const fb_json_rules rules[4] = {{16, 256, true, false},
-                                           {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, false, false},
-                                           {3, 4, true, true},
-                                           {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, true, true}};
+    static const fb_json_rules rules[4] = {{16, 256, true, false, 0},
+                                           {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, false, false, 0},
+                                           {3, 4, true, true, 0},
+                                           {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, true, true, 0}};
     static const char *const names[WATCHED] = {"a", "payload", "object_id"};
     for (size_t i = 0; i < WATCHED; i++)
         r->watch[i] = (fb_json_watch){.name = fb_span_text(names[i])};

@@ -160,7 +160,7 @@ static void set_fields(json_t *object, const fb_envelope *e, int64_t now_ms)
 /* Members of the JSON text that break their rule, as they are written. */
 static void set_unreadable(json_t *object, fb_span text, const fb_envelope *e)
 {
-    static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, true, false};
+    static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, true, false, 0};
     fb_json_watch watch[FB_ENVELOPE_FIELDS];
     for (unsigned i = 0; i < FB_ENVELOPE_FIELDS; i++) {
         watch[i].name = fb_span_text(fb_envelope_field_name((fb_envelope_field)(i + 1)));

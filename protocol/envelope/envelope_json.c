@@ -184,7 +184,7 @@ static fb_status decode(fb_span text, bool draft, fb_envelope_scratch *scratch, 
                         fb_envelope_fault *fault)
 {
     /* MP-3-3, MP-4-1, MP-4-3 */
-    static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, true, true};
+    static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, true, true, 0};
     json_decoding j;
     j.d = (fb_decoding){out, 0, {FB_OK, FB_ENVELOPE_NONE, "", 0}};
     j.scratch = scratch;

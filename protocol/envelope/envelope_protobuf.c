@@ -28,22 +28,15 @@ static bool is_varint(unsigned field)
     return field == FB_ENVELOPE_MODE || field == FB_ENVELOPE_TIMESTAMP;
 }
 
-/* Each field as it stands in the bytes; absent ones have length 0 or number 0, which is why an
- * explicit default is refused. */
+/* Each field as it stands in the bytes. Lengths and numbers are never 0, as an explicit default is
+ * refused; what is not present was not written either. */
 typedef struct raw_fields {
-    const uint8_t *in;
-    uint32_t at[FB_ENVELOPE_FIELDS + 1];
-    uint32_t len[FB_ENVELOPE_FIELDS + 1];
+    const uint8_t *at[FB_ENVELOPE_FIELDS + 1];
+    size_t len[FB_ENVELOPE_FIELDS + 1];
     uint64_t mode;
     uint64_t timestamp;
     uint32_t present; /* a bit for each */
 } raw_fields;
-
-static inline void raw_set(raw_fields *raw, unsigned field, const uint8_t *p, size_t len)
-{
-    raw->at[field] = (uint32_t)(p - raw->in);
-    raw->len[field] = (uint32_t)len;
-}
 
 #define BIT(field) (UINT32_C(1) << (field))
 /* What every envelope has; a draft need not have its source and signature. */
@@ -80,88 +73,110 @@ static const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, uint64_t
  *
  * These read on as long as it is so, and leave the rest to the loop behind them. */
 
-/* The three ids and the mode have lengths that are known: their tags are compared at once. */
+/* The three ids and the mode have lengths that are known. */
 #define HEAD_BYTES 56u
+/* What follows a payload at least: the time of our days and the signature. */
+#define TIME_BYTES      7u
+#define SIGNATURE_BYTES (2u + 64u)
+#define ID_BYTES        (2u + 16u)
 
-static inline const uint8_t *read_head(const uint8_t *p, const uint8_t *end, raw_fields *raw)
+/* The tag of a field and its length, as one number. */
+#define HEAD_OF(field, len) ((unsigned)TAG_BYTES(field) | (unsigned)(len) << 8)
+
+static inline unsigned two_bytes(const uint8_t *p)
 {
-    if ((size_t)(end - p) < HEAD_BYTES) return p;
-    uint32_t other = (uint32_t)(p[0] ^ TAG_BYTES(FB_ENVELOPE_ID)) | (p[1] ^ 16u) |
-                     (p[18] ^ TAG_BYTES(FB_ENVELOPE_SPACE)) | (p[19] ^ 16u) |
-                     (p[36] ^ TAG_BYTES(FB_ENVELOPE_SOURCE)) | (p[37] ^ 16u) |
-                     (p[54] ^ TAG_VARINT(FB_ENVELOPE_MODE)) | (p[55] > 127) | (p[55] == 0);
-    if (other != 0) return p;
+    return p[0] | (unsigned)p[1] << 8;
+}
+
+static inline void raw_set(raw_fields *raw, unsigned field, const uint8_t *p, size_t len)
+{
+    raw->at[field] = p;
+    raw->len[field] = len;
+    raw->present |= BIT(field);
+}
+
+static inline const uint8_t *read_head(const uint8_t *p, raw_fields *raw)
+{
+    unsigned other = (two_bytes(p) ^ HEAD_OF(FB_ENVELOPE_ID, 16)) |
+                     (two_bytes(p + 18) ^ HEAD_OF(FB_ENVELOPE_SPACE, 16)) |
+                     (two_bytes(p + 36) ^ HEAD_OF(FB_ENVELOPE_SOURCE, 16)) |
+                     (p[54] ^ (unsigned)TAG_VARINT(FB_ENVELOPE_MODE));
+    if (other != 0 || p[55] - 1u > 126) return p;
     raw_set(raw, FB_ENVELOPE_ID, p + 2, 16);
     raw_set(raw, FB_ENVELOPE_SPACE, p + 20, 16);
     raw_set(raw, FB_ENVELOPE_SOURCE, p + 38, 16);
     raw->mode = p[55];
-    raw->present = BIT(FB_ENVELOPE_ID) | BIT(FB_ENVELOPE_SPACE) | BIT(FB_ENVELOPE_SOURCE) |
-                   BIT(FB_ENVELOPE_MODE);
+    raw->present |= BIT(FB_ENVELOPE_MODE);
     return p + HEAD_BYTES;
 }
 
-/* One field of bytes whose length takes one byte, or, with `wide`, two. False: it is another. */
-static inline bool read_next(const uint8_t **at, const uint8_t *end, raw_fields *raw,
-                             fb_envelope_field field, bool wide)
+/* One field of bytes whose length takes one byte, or, with `wide`, two; p when it is another, or
+ * when fewer than `after` bytes follow it. At p three bytes may be read. */
+static inline const uint8_t *read_next(const uint8_t *p, const uint8_t *end, raw_fields *raw,
+                                       fb_envelope_field field, bool wide, size_t after)
 {
-    const uint8_t *p = *at;
-    if (end - p < 3 || *p != TAG_BYTES(field)) return false;
+    const uint8_t *bytes = p + 2;
     size_t len = p[1];
-    p += 2;
     if (wide && len >= 0x80) {
-        if (*p == 0 || *p >= 0x80) return false;
-        len = (len & 0x7f) | (size_t)*p++ << 7;
+        if (*bytes - 1u > 126) return p;
+        len = (len & 0x7f) | (size_t)*bytes++ << 7;
     }
-    if (len == 0 || len > (wide ? 0x3fffu : 0x7fu) || len > (size_t)(end - p)) return false;
-    raw_set(raw, field, p, len);
-    raw->present |= BIT(field);
-    *at = p + len;
-    return true;
+    bool usual = *p == TAG_BYTES(field) && len - 1 < (wide ? 0x3fffu : 0x7fu);
+    if (!usual || (size_t)(end - bytes) < len + after) return p;
+    raw_set(raw, field, bytes, len);
+    return bytes + len;
 }
 
-/* A time of our days takes six bytes. */
-static inline bool read_time(const uint8_t **at, const uint8_t *end, raw_fields *raw)
+/* A time of our days takes six bytes, of which the last one is not 0. Eight bytes may be read. */
+static inline const uint8_t *read_time(const uint8_t *p, raw_fields *raw)
 {
-    const uint8_t *p = *at;
-    if (end - p < 8 || *p != TAG_VARINT(FB_ENVELOPE_TIMESTAMP)) return false;
     uint64_t w = fb_word_load(p) >> 8;
-    if ((w & UINT64_C(0x808080808080)) != UINT64_C(0x008080808080)) return false;
-    uint64_t v = 0;
-    for (unsigned i = 0; i < 6; i++) v |= (w >> i & UINT64_C(0x7f) << 7 * i);
-    if ((w >> 40 & 0x7f) == 0) return false;
-    raw->timestamp = v;
+    bool six = (w & UINT64_C(0x808080808080)) == UINT64_C(0x008080808080) && (w >> 40 & 0x7f) != 0;
+    if (*p != TAG_VARINT(FB_ENVELOPE_TIMESTAMP) || !six) return p;
+    /* Seven bits of each byte, then fourteen of each pair. */
+    w = (w & UINT64_C(0x007f007f007f)) | (w >> 1 & UINT64_C(0x3f803f803f80));
+    raw->timestamp =
+        (w & 0x3fff) | (w >> 2 & UINT64_C(0x3fff) << 14) | (w >> 4 & UINT64_C(0x3fff) << 28);
     raw->present |= BIT(FB_ENVELOPE_TIMESTAMP);
-    *at = p + 7;
-    return true;
+    return p + TIME_BYTES;
 }
 
-/* Where it ceased to be so; *field is the last one before that. */
-static inline const uint8_t *read_usual(fb_span in, raw_fields *raw, unsigned *field)
+/* Where it ceased to be so. */
+static inline const uint8_t *read_usual(fb_span in, raw_fields *raw)
 {
-    const uint8_t *p = in.p, *end = in.p + in.len;
-    p = read_head(p, end, raw);
-    if (raw->present == 0) return p;
-    *field = FB_ENVELOPE_MODE;
-    if (!read_next(&p, end, raw, FB_ENVELOPE_TARGET, false)) return p;
-    *field = FB_ENVELOPE_TARGET;
-    if (!read_next(&p, end, raw, FB_ENVELOPE_TYPE, false)) return p;
-    *field = FB_ENVELOPE_TYPE;
-    if (!read_next(&p, end, raw, FB_ENVELOPE_PAYLOAD, true)) return p;
-    *field = FB_ENVELOPE_PAYLOAD;
-    if (!read_time(&p, end, raw)) return p;
-    *field = FB_ENVELOPE_TIMESTAMP;
-    if (read_next(&p, end, raw, FB_ENVELOPE_CORRELATION, false)) *field = FB_ENVELOPE_CORRELATION;
-    if (read_next(&p, end, raw, FB_ENVELOPE_SIGNATURE, false)) *field = FB_ENVELOPE_SIGNATURE;
+    const uint8_t *p = in.p, *end = in.p + in.len, *before;
+    if (in.len < HEAD_BYTES + 3) return p;
+    p = read_head(before = p, raw);
+    if (p == before) return p;
+    p = read_next(before = p, end, raw, FB_ENVELOPE_TARGET, false, 3);
+    if (p == before) return p;
+    p = read_next(before = p, end, raw, FB_ENVELOPE_TYPE, false, 3);
+    if (p == before) return p;
+    p = read_next(before = p, end, raw, FB_ENVELOPE_PAYLOAD, true, TIME_BYTES + SIGNATURE_BYTES);
+    if (p == before) return p;
+    p = read_time(before = p, raw);
+    if (p == before) return p;
+    if (two_bytes(p) == HEAD_OF(FB_ENVELOPE_CORRELATION, 16) &&
+        (size_t)(end - p) >= ID_BYTES + SIGNATURE_BYTES) {
+        raw_set(raw, FB_ENVELOPE_CORRELATION, p + 2, 16);
+        p += ID_BYTES;
+    }
+    if (two_bytes(p) == HEAD_OF(FB_ENVELOPE_SIGNATURE, 64)) {
+        raw_set(raw, FB_ENVELOPE_SIGNATURE, p + 2, 64);
+        p += SIGNATURE_BYTES;
+    }
     return p;
 }
 
-/* The structure of the whole message. Returns the sentence of the fault, or NULL. */
+/* The structure from p on. Returns the sentence of the fault, which is in *field at *at, or NULL.
+ */
 /* MP-3-5, MP-3-7 */
-static const char *read_fields(fb_span in, raw_fields *raw, unsigned *field, size_t *at)
+static const char *read_rest(fb_span in, const uint8_t *p, raw_fields *raw, unsigned *field,
+                             size_t *at)
 {
     const char *why = NULL;
-    *field = 0;
-    const uint8_t *p = read_usual(in, raw, field), *end = in.p + in.len;
+    const uint8_t *end = in.p + in.len;
+    *field = raw->present == 0 ? 0 : 31 - (unsigned)__builtin_clz(raw->present);
     while (p < end) {
         *at = (size_t)(p - in.p);
         unsigned number = *p >> 3;
@@ -183,11 +198,8 @@ static const char *read_fields(fb_span in, raw_fields *raw, unsigned *field, siz
         }
         if (value > (uint64_t)(end - p)) return "the bytes end within a field";
         raw_set(raw, number, p, (size_t)value);
-        raw->present |= BIT(number);
         p += value;
     }
-    *field = 0;
-    *at = 0;
     return NULL;
 }
 
@@ -202,28 +214,30 @@ static void check_missing(fb_decoding *d, const raw_fields *raw, bool draft)
 
 static inline fb_span span_of(const raw_fields *raw, fb_envelope_field field)
 {
-    return fb_span_of(raw->in + raw->at[field], raw->len[field]);
+    return fb_span_of(raw->at[field], raw->len[field]);
 }
 
 /* A field of 16 bytes as an id, or NULL. */
 static inline const fb_id *id_of(const raw_fields *raw, fb_envelope_field field)
 {
     if (raw->len[field] != sizeof(fb_id)) return NULL;
-    return (const fb_id *)(const void *)(raw->in + raw->at[field]);
+    return (const fb_id *)(const void *)raw->at[field];
 }
 
 _Static_assert(_Alignof(fb_id) == 1, "an id may be anywhere");
 
 /* MP-3-6, MP-4-1 */
-static inline void read_values(fb_decoding *d, const raw_fields *raw, const uint8_t *end)
+static inline void read_values(fb_decoding *d, const raw_fields *raw, uint32_t present,
+                               const uint8_t *end)
 {
-    uint32_t present = raw->present;
     if (present & BIT(FB_ENVELOPE_ID)) fb_field_uuid(d, FB_ENVELOPE_ID, id_of(raw, FB_ENVELOPE_ID));
     if (present & BIT(FB_ENVELOPE_SPACE)) {
         fb_field_uuid(d, FB_ENVELOPE_SPACE, id_of(raw, FB_ENVELOPE_SPACE));
     }
     if (present & BIT(FB_ENVELOPE_SOURCE)) fb_field_source(d, id_of(raw, FB_ENVELOPE_SOURCE));
-    if (raw->mode != 0) fb_field_mode(d, raw->mode > FB_DELIVERY_TOPIC ? 0 : (unsigned)raw->mode);
+    if (present & BIT(FB_ENVELOPE_MODE)) {
+        fb_field_mode(d, raw->mode > FB_DELIVERY_TOPIC ? 0 : (unsigned)raw->mode);
+    }
     if (present & BIT(FB_ENVELOPE_TARGET)) {
         if (d->e->mode == FB_DELIVERY_UNICAST) {
             fb_field_target_node(d, id_of(raw, FB_ENVELOPE_TARGET));
@@ -235,41 +249,62 @@ static inline void read_values(fb_decoding *d, const raw_fields *raw, const uint
     if (present & BIT(FB_ENVELOPE_PAYLOAD)) {
         fb_span payload = span_of(raw, FB_ENVELOPE_PAYLOAD);
         fb_field_payload(d, payload, (size_t)(end - (payload.p + payload.len)));
+    } else {
+        d->e->facts = (fb_payload_facts){0};
     }
-    if (raw->timestamp != 0) fb_field_timestamp(d, true, raw->timestamp);
+    if (present & BIT(FB_ENVELOPE_TIMESTAMP)) fb_field_timestamp(d, true, raw->timestamp);
     if (present & BIT(FB_ENVELOPE_CORRELATION)) {
         fb_field_uuid(d, FB_ENVELOPE_CORRELATION, id_of(raw, FB_ENVELOPE_CORRELATION));
     }
 }
 
+static inline void read_signature(fb_decoding *d, const raw_fields *raw)
+{
+    bool present = (raw->present & BIT(FB_ENVELOPE_SIGNATURE)) != 0;
+    if (!present || raw->len[FB_ENVELOPE_SIGNATURE] != sizeof d->e->signature.b) {
+        d->e->signature = (fb_b64){{0}};
+        if (!present) return;
+        fb_decoding_refuse(d, FB_ERR_MALFORMED, FB_ENVELOPE_SIGNATURE, "not 64 bytes");
+        return;
+    }
+    memcpy(d->e->signature.b, raw->at[FB_ENVELOPE_SIGNATURE], sizeof d->e->signature.b);
+    fb_decoding_read(d, FB_ENVELOPE_SIGNATURE);
+}
+
 static fb_status decode(fb_span in, bool draft, fb_envelope *out, fb_envelope_fault *fault)
 {
     fb_decoding d = {out, 0, {FB_OK, FB_ENVELOPE_NONE, "", 0}};
-    *out = (fb_envelope){0};
+    fb_envelope_clear(out);
     /* MP-3-8 */
     if (in.len > FB_ENVELOPE_BYTES_MAX) {
+        out->facts = (fb_payload_facts){0};
+        out->signature = (fb_b64){{0}};
         fb_decoding_refuse(&d, FB_ERR_TOO_LARGE, FB_ENVELOPE_NONE, "longer than 50,176 bytes");
         return fb_decoding_end(&d, fault);
     }
     static const uint8_t nothing[1] = {0};
     if (in.len == 0) in.p = nothing;
-    raw_fields raw = {.in = in.p};
-    unsigned field;
-    size_t at;
-    const char *why = read_fields(in, &raw, &field, &at);
-    if (why != NULL) {
-        fb_decoding_refuse(&d, FB_ERR_MALFORMED, (fb_envelope_field)field, why);
-        d.fault.offset = at;
+    raw_fields raw;
+    raw.present = 0;
+    const uint8_t *p = read_usual(in, &raw), *end = in.p + in.len;
+    if (p != end) {
+        unsigned field;
+        size_t at;
+        const char *why = read_rest(in, p, &raw, &field, &at);
+        if (why != NULL) {
+            fb_decoding_refuse(&d, FB_ERR_MALFORMED, (fb_envelope_field)field, why);
+            d.fault.offset = at;
+        }
     }
     check_missing(&d, &raw, draft);
-    fb_span signature = span_of(&raw, FB_ENVELOPE_SIGNATURE);
-    if (signature.len == sizeof out->signature.b) {
-        memcpy(out->signature.b, signature.p, signature.len);
-        fb_decoding_read(&d, FB_ENVELOPE_SIGNATURE);
-    } else if (signature.len != 0) {
-        fb_decoding_refuse(&d, FB_ERR_MALFORMED, FB_ENVELOPE_SIGNATURE, "not 64 bytes");
+    read_signature(&d, &raw);
+    /* All there is the rule, which then need not be asked of each. */
+    const uint32_t optional = BIT(FB_ENVELOPE_CORRELATION);
+    if ((raw.present | optional) == (REQUIRED | optional)) {
+        read_values(&d, &raw, REQUIRED | (raw.present & optional), end);
+    } else {
+        read_values(&d, &raw, raw.present, end);
     }
-    read_values(&d, &raw, in.p + in.len);
     return fb_decoding_end(&d, fault);
 }
 

@@ -17,39 +17,21 @@ static const char *const field_names[FB_ENVELOPE_FIELDS + 1] = {
     "signature",
 };
 
-/* A name and its length. */
-typedef struct label {
-    const char *text;
-    size_t len;
-} label;
+#define TYPE_SYNC     "platform.replication.sync"
+#define TYPE_CHANGED  "platform.replication.changed"
+#define TYPE_CONFLICT "platform.replication.conflict"
 
-#define NAME(text)                                                                                 \
-    {                                                                                              \
-        text, sizeof(text) - 1                                                                     \
-    }
+static const char *const type_names[] = {"", TYPE_SYNC, TYPE_CHANGED, TYPE_CONFLICT};
 
-static const label type_names[] = {
-    NAME(""),
-    NAME("platform.replication.sync"),
-    NAME("platform.replication.changed"),
-    NAME("platform.replication.conflict"),
-};
+#define TOPIC_DATABASE TOPIC_PREFIX "database"
+#define TOPIC_FILE     TOPIC_PREFIX "file"
+#define TOPIC_STATE    TOPIC_PREFIX "state"
 
-static const label topic_names[] = {
-    NAME(""),
-    NAME(TOPIC_PREFIX "database"),
-    NAME(TOPIC_PREFIX "file"),
-    NAME(TOPIC_PREFIX "state"),
-};
+static const char *const topic_names[] = {"", TOPIC_DATABASE, TOPIC_FILE, TOPIC_STATE};
 
-/* The names have different lengths, so at most one is compared. */
-static int find_name(const label *names, int last, fb_span text)
-{
-    for (int i = 1; i <= last; i++) {
-        if (text.len == names[i].len && memcmp(text.p, names[i].text, text.len) == 0) return i;
-    }
-    return 0;
-}
+/* A name that is known here: compared without a call. */
+#define IS(span, name)                                                                             \
+    ((span).len == sizeof(name) - 1 && memcmp((span).p, name, sizeof(name) - 1) == 0)
 
 const char *fb_envelope_field_name(fb_envelope_field field)
 {
@@ -59,36 +41,51 @@ const char *fb_envelope_field_name(fb_envelope_field field)
 /* FM-5.2-1 */
 const char *fb_message_type_name(fb_message_type type)
 {
-    return (unsigned)type <= FB_TYPE_CONFLICT ? type_names[type].text : "";
+    return (unsigned)type <= FB_TYPE_CONFLICT ? type_names[type] : "";
 }
 
 fb_message_type fb_message_type_of(fb_span name)
 {
-    return (fb_message_type)find_name(type_names, FB_TYPE_CONFLICT, name);
+    if (IS(name, TYPE_CHANGED)) return FB_TYPE_CHANGED;
+    if (IS(name, TYPE_SYNC)) return FB_TYPE_SYNC;
+    return IS(name, TYPE_CONFLICT) ? FB_TYPE_CONFLICT : (fb_message_type)0;
 }
 
 /* FM-7.1-2, MP-6-20 */
 const char *fb_topic_name(fb_topic topic)
 {
-    return (unsigned)topic <= FB_TOPIC_STATE ? topic_names[topic].text : "";
+    return (unsigned)topic <= FB_TOPIC_STATE ? topic_names[topic] : "";
 }
 
 fb_topic fb_topic_of(fb_span name)
 {
-    return (fb_topic)find_name(topic_names, FB_TOPIC_STATE, name);
+    if (IS(name, TOPIC_DATABASE)) return FB_TOPIC_DATABASE;
+    if (IS(name, TOPIC_FILE)) return FB_TOPIC_FILE;
+    return IS(name, TOPIC_STATE) ? FB_TOPIC_STATE : FB_TOPIC_FOREIGN;
 }
+
+/* What a topic's last part is made of: 1 for a letter, with which it begins, 2 for the others. */
+/* clang-format off */
+static const uint8_t topic_bytes[256] = {
+    ['a'] = 1, ['b'] = 1, ['c'] = 1, ['d'] = 1, ['e'] = 1, ['f'] = 1, ['g'] = 1, ['h'] = 1,
+    ['i'] = 1, ['j'] = 1, ['k'] = 1, ['l'] = 1, ['m'] = 1, ['n'] = 1, ['o'] = 1, ['p'] = 1,
+    ['q'] = 1, ['r'] = 1, ['s'] = 1, ['t'] = 1, ['u'] = 1, ['v'] = 1, ['w'] = 1, ['x'] = 1,
+    ['y'] = 1, ['z'] = 1,
+    ['0'] = 2, ['1'] = 2, ['2'] = 2, ['3'] = 2, ['4'] = 2, ['5'] = 2, ['6'] = 2, ['7'] = 2,
+    ['8'] = 2, ['9'] = 2, ['_'] = 2,
+};
+/* clang-format on */
 
 /* FM-7.1-1, MP-4-9 */
 bool fb_topic_is_well_formed(fb_span name)
 {
     const size_t prefix = sizeof TOPIC_PREFIX - 1;
+    if (fb_topic_of(name) != FB_TOPIC_FOREIGN) return true;
     if (name.len <= prefix || name.len > FB_TOPIC_BYTES_MAX) return false;
     if (memcmp(name.p, TOPIC_PREFIX, prefix) != 0) return false;
-    for (size_t i = prefix; i < name.len; i++) {
-        uint8_t c = name.p[i];
-        bool letter = c >= 'a' && c <= 'z';
-        bool other = (c >= '0' && c <= '9') || c == '_';
-        if (!letter && (!other || i == prefix)) return false;
+    if (topic_bytes[name.p[prefix]] != 1) return false;
+    for (size_t i = prefix + 1; i < name.len; i++) {
+        if (topic_bytes[name.p[i]] == 0) return false;
     }
     return true;
 }

@@ -14,8 +14,10 @@ typedef struct walk {
     size_t watched;
     fb_json_wanted *wanted;
     size_t next_watched;
-    uint64_t lengths;      /* a bit for the length of each watched name */
+    uint64_t lengths;      /* of the rules, or all */
+    uint32_t closed_depth; /* 1 in an object that is closed, else no depth at all */
     fb_json_watch *member; /* the watched member of the outermost object that is being read */
+    uint32_t member_depth; /* 1 while there is one, else no depth at all */
     fb_json_object object[FB_JSON_DEPTH_MAX + 1];
     fb_json_names names;
 } walk;
@@ -75,14 +77,14 @@ static bool walk_watched(walk *w, size_t at, fb_span name, bool escaped, fb_json
 {
     if (member == NULL) member = watched_by(w, name, escaped);
     if (member != NULL) {
-        /* The list itself finds a repeated watched name, so it need not be on the stack. */
         if (member->value.len != 0) {
             return fb_json_place_stop_at(&w->s, at, FB_JSON_DUPLICATE) != NULL;
         }
         w->next_watched = (size_t)(member - w->watch) + 1;
         w->member = member;
+        w->member_depth = 1;
         w->object[1].most--;
-    } else if (w->rules->closed) {
+    } else if (w->closed_depth == 1) {
         return fb_json_place_stop_at(&w->s, at, FB_JSON_UNKNOWN) != NULL;
     }
     return true;
@@ -122,7 +124,7 @@ static inline const uint8_t *walk_name(walk *w, const uint8_t *p, uint32_t depth
     size_t at = fb_json_place_at(s, p);
     if (w->names.count >= object->most) return fb_json_place_stop_at(s, at, FB_JSON_MEMBERS);
 
-    fb_json_watch *known = depth == 1 && w->rules->closed ? watched_next(w, p) : NULL;
+    fb_json_watch *known = depth == w->closed_depth ? watched_next(w, p) : NULL;
     uint32_t hash = 0;
     bool escaped = false;
     fb_span name = {p + 1, 0};
@@ -139,9 +141,8 @@ static inline const uint8_t *walk_name(walk *w, const uint8_t *p, uint32_t depth
         }
     }
     if (depth == 1 && !walk_watched(w, at, name, escaped, known)) return NULL;
-    if ((depth != 1 || w->member == NULL) && !fb_json_names_add(&w->names, object, hash, at + 1)) {
-        return fb_json_place_stop_at(s, at, FB_JSON_MEMBERS);
-    }
+    /* A watched name is found again by the list itself. */
+    if (depth != w->member_depth) fb_json_names_add(&w->names, object, hash, at + 1);
     p = walk_next(w, p);
     return *p == ':' ? p + 1 : walk_stop(w, p, FB_JSON_SYNTAX);
 }
@@ -153,12 +154,15 @@ static inline uint32_t four_bytes(const uint8_t *p)
     return v;
 }
 
+/* Which of the three it is can be guessed by nobody: one branch for all. */
 static inline const uint8_t *walk_word(walk *w, const uint8_t *p)
 {
-    if (four_bytes(p) == four_bytes((const uint8_t *)"true")) return p + 4;
-    if (four_bytes(p) == four_bytes((const uint8_t *)"null")) return p + 4;
-    if (*p == 'f' && four_bytes(p + 1) == four_bytes((const uint8_t *)"alse")) return p + 5;
-    return fb_json_scan_word(&w->s, p);
+    bool is_false = *p == 'f';
+    uint32_t word = four_bytes(p + is_false);
+    bool good = is_false ? word == four_bytes((const uint8_t *)"alse")
+                         : (word == four_bytes((const uint8_t *)"true")) |
+                               (word == four_bytes((const uint8_t *)"null"));
+    return good ? p + 4 + is_false : fb_json_scan_word(&w->s, p);
 }
 
 /* A value that is neither array nor object. */
@@ -197,6 +201,20 @@ static inline const uint8_t *walk_scalar(walk *w, const uint8_t *p, fb_json_watc
 
 _Static_assert('{' + 2 == '}' && '[' + 2 == ']', "the bracket that closes");
 
+/* A value that is watched begins at p, or ends before it. */
+static inline void watched_begins(walk *w, const uint8_t *p)
+{
+    w->member->value = fb_span_of(w->s.text.p + fb_json_place_at(&w->s, p), 0);
+}
+
+static inline void watched_ends(walk *w, const uint8_t *p)
+{
+    fb_span *value = &w->member->value;
+    value->len = fb_json_place_at(&w->s, p) - (size_t)(value->p - w->s.text.p);
+    w->member = NULL;
+    w->member_depth = FB_NONE;
+}
+
 /* The outermost value, from p; or, with `inside`, from behind the first member of the object that
  * it is. A bit of `objects` tells for each open value whether it is an object, the innermost
  * lowest. */
@@ -207,8 +225,8 @@ static const uint8_t *walk_value(walk *w, const uint8_t *p, bool inside)
     uint64_t objects = depth;
     uint32_t members_max = w->rules->members_max;
     bool named = false; /* a member follows */
-    fb_json_names_open(&w->names, &w->object[depth], members_max);
     if (inside) {
+        fb_json_names_open(&w->names, &w->object[depth], members_max);
         w->object[1].most--;
         goto after;
     }
@@ -218,8 +236,7 @@ static const uint8_t *walk_value(walk *w, const uint8_t *p, bool inside)
             if (p == NULL) return NULL;
         }
         p = fb_json_place_ready(s, walk_next(w, p));
-        fb_json_watch *member = depth == 1 ? w->member : NULL;
-        if (member != NULL) member->value = fb_span_of(s->text.p + fb_json_place_at(s, p), 0);
+        if (depth == w->member_depth) watched_begins(w, p);
         if (*p == '{' || *p == '[') {
             if (depth == w->rules->depth_max) return walk_stop(w, p, FB_JSON_DEPTH);
             uint8_t open = *p;
@@ -233,27 +250,26 @@ static const uint8_t *walk_value(walk *w, const uint8_t *p, bool inside)
             }
             p++; /* it is empty */
         } else {
-            p = walk_scalar(w, p, member);
+            p = walk_scalar(w, p, depth == w->member_depth ? w->member : NULL);
             if (p == NULL) return NULL;
         }
+        if (depth == 0) return p;
     after:
         /* What the value belongs to goes on, or ends, and so on outwards. */
         for (;;) {
-            if (depth == 0) return p;
-            if (depth == 1 && w->member != NULL) {
-                fb_span *value = &w->member->value;
-                value->len = fb_json_place_at(s, p) - (size_t)(value->p - s->text.p);
-                w->member = NULL;
-            }
-            p = walk_next(w, fb_json_place_ready(s, p));
+            p = fb_json_place_ready(s, p);
+            /* One that ends where the text does was not finished: what is behind it says nothing.
+             */
+            if (depth == w->member_depth && p < s->end) watched_ends(w, p);
+            p = walk_next(w, p);
             named = (objects & 1) != 0;
             if (*p == ',') break;
             if (*p != (named ? '}' : ']')) return walk_stop(w, p, FB_JSON_SYNTAX);
             uint32_t twice = fb_json_names_close(&w->names, &w->object[depth]);
             if (twice != FB_NONE) return fb_json_place_stop_at(s, twice, FB_JSON_DUPLICATE);
-            depth--;
-            objects >>= 1;
             p++;
+            if (--depth == 0) return p;
+            objects >>= 1;
         }
         p = walk_next(w, p + 1);
     }
@@ -300,18 +316,19 @@ fb_json_fault fb_json_scan_hinted(fb_span text, const fb_json_hint *hint,
     static const uint8_t nothing[1] = {0};
     if (text.len == 0) text.p = nothing;
     walk w; /* the table of names is not cleared: only what was added is read */
-    w.lengths = 0;
     for (size_t i = 0; i < watched; i++) {
         if (i != 0 || hint->known == 0) watch[i].value = (fb_span){NULL, 0};
         watch[i].escaped = false;
-        w.lengths |= UINT64_C(1) << watch[i].name.len;
     }
+    w.lengths = rules->lengths != 0 ? rules->lengths : UINT64_MAX;
+    w.closed_depth = rules->closed ? 1 : FB_NONE;
     w.rules = rules;
     w.watch = watch;
     w.watched = watched;
     w.wanted = hint->wanted;
     w.next_watched = 0;
     w.member = NULL;
+    w.member_depth = FB_NONE;
     w.names.count = 0;
     w.names.text = text;
     w.names.has_key = false;
@@ -333,7 +350,7 @@ fb_json_fault fb_json_scan(fb_span text, const fb_json_rules *rules, fb_json_wat
 
 fb_status fb_json_value_check(fb_span text)
 {
-    static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, false, false};
+    static const fb_json_rules rules = {FB_JSON_DEPTH_MAX, FB_JSON_NAMES_MAX, false, false, 0};
     switch (fb_json_scan(text, &rules, NULL, 0, NULL)) {
     case FB_JSON_NONE:
         return FB_OK;

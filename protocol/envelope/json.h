@@ -53,10 +53,12 @@ typedef struct fb_json_rules {
     uint32_t members_max; /* members of one object */
     bool object;          /* the value is an object */
     bool closed;          /* every member of the outermost object is in the watch list */
+    uint64_t lengths;     /* bits 1 << length of each watched name, to look up no others; 0: all */
 } fb_json_rules;
 
 /* A member of the outermost object to look out for. `name` is set by the caller (plain ASCII that
- * needs no escape); the rest by the scan, also of a refused text, up to the fault. */
+ * needs no escape, of less than 64 bytes); the rest by the scan, also of a refused text, up to the
+ * fault. */
 typedef struct fb_json_watch {
     fb_span name;
     fb_span value; /* as spelled, with the quotes of a string; empty when absent */

@@ -9,6 +9,7 @@
 
 #include "protocol/base/block.h"
 #include "protocol/base/limits.h"
+#include "protocol/base/rare.h"
 #include "protocol/envelope/json.h"
 
 #define FB_JSON_NAMES_INDEXED 256u /* a larger object is sorted instead */
@@ -20,10 +21,10 @@ typedef struct fb_json_name {
 
 /* The names of one open object. */
 typedef struct fb_json_object {
-    uint32_t first;     /* on the stack */
-    uint32_t most;      /* names on the stack when it has as many as it may have */
-    bool maybe;         /* two of them may be equal */
-    uint64_t filter[4]; /* begun by the second name */
+    uint32_t first; /* on the stack */
+    uint32_t most; /* names on the stack when it has as many as it may have, or the stack is full */
+    uint64_t maybe; /* not 0: two of them may be equal */
+    uint64_t filter[4];
 } fb_json_object;
 
 typedef struct fb_json_names {
@@ -38,9 +39,11 @@ typedef struct fb_json_names {
 static inline void fb_json_names_open(const fb_json_names *names, fb_json_object *object,
                                       uint32_t members_max)
 {
+    uint32_t left = FB_JSON_NAMES_MAX - names->count;
     object->first = names->count;
-    object->most = names->count + members_max;
-    object->maybe = false;
+    object->most = names->count + (members_max < left ? members_max : left);
+    object->maybe = 0;
+    memset(object->filter, 0, sizeof object->filter);
 }
 
 /* The hash of an unescaped name of at most 16 bytes, filled up with zeros. */
@@ -62,42 +65,24 @@ static inline uint32_t fb_json_name_hash_short(const uint8_t *p, unsigned len)
     return fb_json_name_hash(words[0], words[1]);
 }
 
-static inline uint64_t *fb_json_filter_word(fb_json_object *object, uint32_t hash)
-{
-    return &object->filter[hash >> 30];
-}
-
-static inline uint64_t fb_json_filter_bit(uint32_t hash)
-{
-    return UINT64_C(1) << (hash >> 24 & 63);
-}
-
-/* `at` is where the name begins in the text, after its quote. False: the stack is full. */
-static inline bool fb_json_names_add(fb_json_names *names, fb_json_object *object, uint32_t hash,
+/* `at` is where the name begins in the text, after its quote. There is room for it: count < most.
+ */
+static inline void fb_json_names_add(fb_json_names *names, fb_json_object *object, uint32_t hash,
                                      size_t at)
 {
-    if (names->count == FB_JSON_NAMES_MAX) return false;
-    uint32_t before = names->count++;
-    names->stack[before] = (fb_json_name){hash, (uint32_t)at};
-    if (before == object->first) return true;
-    if (before == object->first + 1) {
-        memset(object->filter, 0, sizeof object->filter);
-        *fb_json_filter_word(object, names->stack[object->first].hash) |=
-            fb_json_filter_bit(names->stack[object->first].hash);
-    }
-    uint64_t *word = fb_json_filter_word(object, hash), bit = fb_json_filter_bit(hash);
-    object->maybe |= (*word & bit) != 0;
+    names->stack[names->count++] = (fb_json_name){hash, (uint32_t)at};
+    uint64_t *word = &object->filter[hash >> 30], bit = UINT64_C(1) << (hash >> 24 & 63);
+    object->maybe |= *word & bit;
     *word |= bit;
-    return true;
 }
 
 /* The offset of a name of this object that was there before, or FB_NONE. */
-uint32_t fb_json_names_compare(fb_json_names *names, const fb_json_object *object);
+FB_RARE uint32_t fb_json_names_compare(fb_json_names *names, const fb_json_object *object);
 
 /* The object closes: the same, and its names are forgotten. */
 static inline uint32_t fb_json_names_close(fb_json_names *names, const fb_json_object *object)
 {
-    uint32_t twice = object->maybe ? fb_json_names_compare(names, object) : FB_NONE;
+    uint32_t twice = object->maybe != 0 ? fb_json_names_compare(names, object) : FB_NONE;
     names->count = object->first;
     return twice;
 }

@@ -185,8 +185,13 @@ const uint8_t *fb_json_scan_plain(fb_json_place *s, const uint8_t *p)
     while (p != NULL) {
         p = fb_json_place_ready(s, p);
         uint32_t specials = fb_block_specials(p);
+        /* Where the next block is depends on a guess alone, not on what is in this one. */
+        if (specials == 0) {
+            p += FB_BLOCK_BYTES;
+            continue;
+        }
         p += fb_block_first(specials);
-        if (specials == 0 || p > s->limit) continue;
+        if (p > s->limit) continue;
         if (*p == '"' || *p == '\\') return p;
         if (*p < 0x20) return fb_json_place_stop(s, p, *p == 0 ? FB_JSON_NUL : FB_JSON_CONTROL);
         /* A first look finds most of what is none. */

@@ -14,6 +14,7 @@
 #define FB_ENVELOPE_JSON_SCAN_H
 
 #include "protocol/base/block.h"
+#include "protocol/base/rare.h"
 #include "protocol/envelope/json.h"
 
 #define FB_JSON_AHEAD 32u
@@ -38,7 +39,7 @@ typedef struct fb_json_place {
 void fb_json_place_begin(fb_json_place *s, fb_span text, size_t from, size_t behind);
 
 /* p is behind the limit: the same place in the tail, or in zeros. */
-const uint8_t *fb_json_place_tail(fb_json_place *s, const uint8_t *p);
+FB_RARE const uint8_t *fb_json_place_tail(fb_json_place *s, const uint8_t *p);
 
 static inline const uint8_t *fb_json_place_ready(fb_json_place *s, const uint8_t *p)
 {
@@ -51,7 +52,7 @@ static inline size_t fb_json_place_at(const fb_json_place *s, const uint8_t *p)
 }
 
 /* What is at p is wrong; at the end of the text it is its end that is. */
-const uint8_t *fb_json_place_stop(fb_json_place *s, const uint8_t *p, fb_json_fault fault);
+FB_RARE const uint8_t *fb_json_place_stop(fb_json_place *s, const uint8_t *p, fb_json_fault fault);
 
 static inline const uint8_t *fb_json_place_stop_at(fb_json_place *s, size_t at, fb_json_fault fault)
 {
@@ -61,7 +62,7 @@ static inline const uint8_t *fb_json_place_stop_at(fb_json_place *s, size_t at, 
 }
 
 /* Behind white space, of which there may be none. */
-const uint8_t *fb_json_place_space(fb_json_place *s, const uint8_t *p);
+FB_RARE const uint8_t *fb_json_place_space(fb_json_place *s, const uint8_t *p);
 
 /* p is inside a string, at anything: at its quote, or at a backslash. */
 const uint8_t *fb_json_scan_plain(fb_json_place *s, const uint8_t *p);
@@ -92,7 +93,7 @@ const uint8_t *fb_json_scan_wanted(fb_json_place *s, const uint8_t *p, fb_json_w
                                    bool *escaped);
 
 /* Any number; p is at its first byte, a digit or a minus. */
-const uint8_t *fb_json_scan_any_number(fb_json_place *s, const uint8_t *p);
+FB_RARE const uint8_t *fb_json_scan_any_number(fb_json_place *s, const uint8_t *p);
 
 static inline const uint8_t *fb_json_scan_number(fb_json_place *s, const uint8_t *start)
 {
@@ -116,6 +117,6 @@ static inline const uint8_t *fb_json_scan_number(fb_json_place *s, const uint8_t
 }
 
 /* true, false or null, by its first letter. */
-const uint8_t *fb_json_scan_word(fb_json_place *s, const uint8_t *p);
+FB_RARE const uint8_t *fb_json_scan_word(fb_json_place *s, const uint8_t *p);
 
 #endif

@@ -159,8 +159,9 @@ static void compare(const result *a, const result *b, fb_span text)
 
 static void scan_both(fb_span text, size_t behind, size_t cap)
 {
-    static const fb_json_rules rules[] = {
-        {16, 256, false, false}, {32, FB_JSON_NAMES_MAX, true, false}, {3, 2, true, true}};
+    static const fb_json_rules rules[] = {{16, 256, false, false, 0},
+                                          {32, FB_JSON_NAMES_MAX, true, false, 0},
+                                          {3, 2, true, true, UINT64_C(1) << 1 | UINT64_C(1) << 5}};
     for (size_t i = 0; i < 3; i++) {
         static result a, b;
         begin(&a, cap);

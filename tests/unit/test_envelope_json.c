@@ -20,7 +20,7 @@ static char text[400000];
 
 static fb_json_fault scan(const char *json, size_t *at)
 {
-    static const fb_json_rules rules = {16, 256, false, false};
+    static const fb_json_rules rules = {16, 256, false, false, 0};
     return fb_json_scan(fb_span_text(json), &rules, NULL, 0, at);
 }
 
@@ -102,7 +102,7 @@ static void field_values(void **state)
 static void watched_members(void **state)
 {
     (void)state;
-    static const fb_json_rules open = {16, 256, true, false}, closed = {16, 256, true, true};
+    static const fb_json_rules open = {16, 256, true, false, 0}, closed = {16, 256, true, true, 0};
     fb_json_watch watch[2] = {{.name = fb_span_text("a")}, {.name = fb_span_text("bb")}};
     fb_span in = fb_span_text("{\"x\":{\"a\":1},\"\\u0062b\" : [1, {\"a\":2}] ,\"a\":\"\\n\"}");
     assert_int_equal(fb_json_scan(in, &open, watch, 2, NULL), FB_JSON_NONE);

@@ -38,7 +38,7 @@ static void expect(fb_message_type type, fb_span payload, bool good)
     j.value[FB_ENVELOPE_TYPE] = quoted_type;
     j.value[FB_ENVELOPE_PAYLOAD] = json_quoted(payload);
     /* Bytes that JSON cannot carry at all are malformed there, wherever they stand. */
-    static const fb_json_rules rules = {2, 2, false, false};
+    static const fb_json_rules rules = {2, 2, false, false, 0};
     fb_json_fault carried =
         fb_json_scan(fb_span_text(j.value[FB_ENVELOPE_PAYLOAD]), &rules, NULL, 0, NULL);
     if (carried != FB_JSON_NONE) reason = FB_ERR_MALFORMED;

@@ -244,7 +244,7 @@ static void a_hundred_thousand_brackets(void **state)
         fb_span in = fb_span_of(text, count * width);
         size_t at;
         static const fb_json_rules rules = {FB_PAYLOAD_DEPTH_MAX, FB_PAYLOAD_MEMBERS_MAX, false,
-                                            false};
+                                            false, 0};
         assert_int_equal(fb_json_scan(in, &rules, NULL, 0, &at), FB_JSON_DEPTH);
         assert_in_range(at, 1, FB_PAYLOAD_DEPTH_MAX * width);
         assert_int_equal(fb_json_value_check(in), FB_ERR_LIMIT);

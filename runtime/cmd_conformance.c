@@ -11,6 +11,7 @@
 #include "runtime/conformance_json.h"
 #include "runtime/conformance_node.h"
 #include "runtime/exit.h"
+#include "runtime/line_in.h"
 #include "runtime/receiver_json.h"
 
 #define PROTOCOL "faberio-adapter 1"
@@ -278,11 +279,16 @@ static json_t *answer(adapter *a, const json_t *request)
     return NULL;
 }
 
-static void serve_line(adapter *a, const char *line, size_t len)
+/* docs/ADAPTER.md */
+#define LINE_BYTES_MAX 700000u
+
+static void serve_line(adapter *a, const char *line, size_t len, bool whole)
 {
     json_error_t error = {.text = "a zero byte is no JSON"}; /* jansson passes over some */
     json_t *request = NULL;
-    if (memchr(line, 0, len) == NULL) {
+    if (!whole) {
+        snprintf(error.text, sizeof error.text, "longer than %u bytes", LINE_BYTES_MAX);
+    } else if (memchr(line, 0, len) == NULL) {
         request = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
     }
     a->why = error.text;
@@ -302,17 +308,18 @@ static void serve_line(adapter *a, const char *line, size_t len)
 static int serve(void)
 {
     adapter *a = calloc(1, sizeof *a);
-    if (a == NULL || fb_sodium_create(2, &a->sodium) != FB_OK) {
+    char *line = malloc(LINE_BYTES_MAX + 1);
+    if (a == NULL || line == NULL || fb_sodium_create(2, &a->sodium) != FB_OK) {
         fputs("faberio conformance: libsodium does not start, or memory is short\n", stderr);
+        free(line);
         free(a);
         return FB_EXIT_FAILED;
     }
     a->provider = fb_sodium_provider(a->sodium);
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t len;
-    while ((len = getline(&line, &room, stdin)) > 0 && ferror(stdout) == 0) {
-        serve_line(a, line, (size_t)len);
+    for (size_t len; ferror(stdout) == 0;) {
+        fb_line got = fb_line_read(stdin, line, LINE_BYTES_MAX + 1, &len);
+        if (got != FB_LINE_READ && got != FB_LINE_TOO_LONG) break;
+        serve_line(a, line, len, got == FB_LINE_READ);
     }
     bool good = ferror(stdin) == 0 && ferror(stdout) == 0;
     free(line);

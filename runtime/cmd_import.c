@@ -12,6 +12,7 @@
 #include "runtime/commands.h"
 #include "runtime/http_client.h"
 #include "runtime/import_set.h"
+#include "runtime/line_in.h"
 
 #define LINE_BYTES_MAX (1u << 20) /* of the API's body as well */
 
@@ -19,8 +20,7 @@ typedef struct import {
     const fb_cli *cli;
     const char *name; /* of the file, for people */
     FILE *file;
-    char *line;
-    size_t line_cap;
+    char line[LINE_BYTES_MAX + 1];
     unsigned long long number; /* of the line read last; from 1 */
     unsigned long long from;   /* the first one that counts */
     fb_import_set set;
@@ -82,18 +82,15 @@ static bool line_next(import *m, size_t *len, fb_exit *exit)
 {
     for (;;) {
         errno = 0;
-        ssize_t n = getline(&m->line, &m->line_cap, m->file);
-        if (n < 0) {
-            if (ferror(m->file)) {
-                *exit = fb_cli_fail(FB_EXIT_FAILED, "%s: %s", m->name, strerror(errno));
-            }
+        fb_line line = fb_line_read(m->file, m->line, LINE_BYTES_MAX + 1, len);
+        if (line == FB_LINE_END) return false;
+        if (line == FB_LINE_FAILED) {
+            *exit = fb_cli_fail(FB_EXIT_FAILED, "%s: %s", m->name, strerror(errno));
             return false;
         }
         m->number++;
-        while (n > 0 && (m->line[n - 1] == '\n' || m->line[n - 1] == '\r')) n--;
-        *len = (size_t)n;
         if (m->number < m->from || strspn(m->line, " \t\r\n") >= *len) continue;
-        if (*len > LINE_BYTES_MAX) {
+        if (line == FB_LINE_TOO_LONG) {
             *exit = wrong(m, m->number, "longer than a record may be");
             return false;
         }
@@ -189,7 +186,6 @@ fb_exit fb_cmd_record_import(fb_cli *cli)
         fb_text_free(&out);
     }
     if (m.file != NULL && m.file != stdin) fclose(m.file);
-    free(m.line);
     fb_text_free(&m.set.path);
     return exit;
 }

@@ -7,6 +7,7 @@
 
 #include "io/provider_sodium.h"
 #include "protocol/base/cursor.h"
+#include "runtime/conformance_queue.h"
 #include "runtime/exit.h"
 #include "sim/store.h"
 
@@ -18,15 +19,6 @@
 #define CREDIT        UINT64_MAX
 #define STREAMS_MAX   32u
 #define HELD_SETS_MAX 8u
-
-/* An event that is on its way to a node. */
-typedef struct waiting {
-    struct waiting *next;
-    uint32_t node;
-    uint64_t life; /* of the node when it was sent */
-    fb_event event;
-    uint8_t bytes[];
-} waiting;
 
 /* A byte stream between two nodes, by the number that each knows it by. */
 typedef struct stream {
@@ -60,7 +52,7 @@ struct fb_world {
     uint64_t mono_ns;
     int64_t wall_offset_us; /* wall clock less the monotonic one */
     uint64_t numbers;       /* of links and requests */
-    waiting *head, **tail;
+    fb_queue queue;
     stream streams[STREAMS_MAX];
     fb_sim_blobs blobs;
     fb_sim_keys keys;
@@ -89,11 +81,7 @@ static void *need(void *memory)
 
 static void enqueue(fb_world *w, uint32_t node, fb_event event)
 {
-    waiting *q = need(malloc(sizeof *q + event.len));
-    *q = (waiting){.node = node, .life = w->places[node].life, .event = event};
-    if (event.len != 0) memcpy(q->bytes, event.bytes, event.len);
-    *w->tail = q;
-    w->tail = &q->next;
+    if (!fb_queue_add(&w->queue, node, w->places[node].life, event)) broken("out of memory");
 }
 
 /* ---- Streams ---- */
@@ -232,6 +220,7 @@ static void start(fb_world *w, uint32_t node)
 {
     place *p = &w->places[node];
     end_streams_of(w, node);
+    fb_queue_resume_all(&w->queue, node);
     drop_held(p);
     p->hold = false;
     p->life++;
@@ -255,6 +244,7 @@ static void close_link(fb_world *w, uint32_t node, const fb_effect *fx)
 {
     uint32_t end;
     stream *s = stream_of(w, node, fx->a, &end);
+    fb_queue_drop(&w->queue, node, fx->a);
     if (s != NULL) {
         end_stream(w, s);
         return;
@@ -277,6 +267,9 @@ static void carry_out(fb_world *w, uint32_t node, const fb_effect *fx)
         break;
     case FB_FX_CLOSE:
         close_link(w, node, fx);
+        break;
+    case FB_FX_RESUME:
+        fb_queue_resume(&w->queue, node, fx->a);
         break;
     case FB_FX_READ:
         answer_read(w, node, fx);
@@ -306,12 +299,9 @@ static void step(fb_world *w, uint32_t node, fb_event event)
     fb_effects out = {.memory = (uint8_t *)w->arena, .capacity = w->arena_bytes};
     fb_status status = fb_node_step(p->node, &event, &out);
     if (status != FB_OK) broken(fb_error_text(status));
-    uint32_t end;
     if (event.kind == FB_EV_LINK_BYTES && out.consumed < event.len &&
-        stream_of(w, node, event.a, &end) != NULL) {
-        event.bytes += out.consumed;
-        event.len -= (uint32_t)out.consumed;
-        enqueue(w, node, event);
+        !fb_queue_put_back(&w->queue, node, p->life, event, out.consumed)) {
+        broken("out of memory, or more links wait than there are");
     }
     for (const fb_effect *fx = NULL; (fx = fb_effects_next(&out, fx)) != NULL;) {
         carry_out(w, node, fx);
@@ -320,11 +310,8 @@ static void step(fb_world *w, uint32_t node, fb_event event)
 
 static bool deliver_one(fb_world *w)
 {
-    waiting *q = w->head;
+    fb_waiting *q = fb_queue_next(&w->queue);
     if (q == NULL) return false;
-    w->head = q->next;
-    if (w->head == NULL) w->tail = &w->head;
-    q->event.bytes = q->bytes;
     const place *p = &w->places[q->node];
     if (p->node != NULL && q->life == p->life) step(w, q->node, q->event);
     free(q);
@@ -393,7 +380,6 @@ fb_world *fb_world_new(const fb_world_user *user, int64_t wall_us)
     fb_world *w = need(calloc(1, sizeof *w));
     w->user = *user;
     w->mono_ns = 1;
-    w->tail = &w->head;
     fb_world_set_wall(w, wall_us);
     fb_arena arena = {NULL, 0, 0};
     lay_out(w, &arena);
@@ -409,11 +395,7 @@ void fb_world_free(fb_world *world)
 {
     if (world == NULL) return;
     for (uint32_t i = 0; i < world->count; i++) fb_world_remove(world, i);
-    while (world->head != NULL) {
-        waiting *next = world->head->next;
-        free(world->head);
-        world->head = next;
-    }
+    fb_queue_free(&world->queue);
     free(world->keys_memory);
     free(world->blob_memory);
     free(world->arena);
@@ -457,6 +439,7 @@ void fb_world_remove(fb_world *world, uint32_t node)
 {
     place *p = &world->places[node];
     end_streams_of(world, node);
+    fb_queue_resume_all(&world->queue, node);
     fb_node_destroy(p->node);
     fb_sodium_destroy(p->sodium);
     drop_held(p);

@@ -7,6 +7,7 @@ import pathlib
 import typing
 
 import envelope_model as model
+import suite_messaging
 import suite_nodes
 import vector_bytes
 from suite_check import Check, Failure, expect
@@ -174,6 +175,7 @@ def checks():
         yield one_sequence(row)
     yield from signing()
     yield from keys()
+    yield from suite_messaging.checks(FOLDER)
     yield from suite_nodes.checks()
 
 

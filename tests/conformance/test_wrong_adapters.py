@@ -32,7 +32,7 @@ def first_failure(runtime, prefix):
 def test_there_are_enough():
     assert len(wrong_adapters.ALL) >= 60
     parts = {one.shown_by.partition("/")[0] for one in wrong_adapters.ALL.values()}
-    assert parts == {"envelope", "sequence", "key", "sign", "node"}
+    assert parts == {"envelope", "sequence", "messaging", "key", "sign", "node"}
 
 
 @pytest.mark.parametrize("name", wrong_adapters.ALL)

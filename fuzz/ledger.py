@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often each fuzz target has run, over all runs of this build directory.
+"""How often each fuzz target has run: the runs of this build directory, and what was kept of those before.
 
     ledger.py add TARGET LOG [finding]   a run's final statistics, one JSON object a line
     ledger.py show                       sums; executions that are wanted, and which are missing
+    ledger.py keep                       adds this build directory's runs to fuzz/ledger.json, a file of
+                                         the project, and begins anew
 """
 
 import json
@@ -15,6 +17,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEDGER = ROOT / "build" / "fuzz" / "ledger.jsonl"
+KEPT = ROOT / "fuzz" / "ledger.json"
 
 # Each execution of these computes signatures or whole nodes; 10^7 of them are wanted, 10^8 of others.
 WITH_CRYPTOGRAPHY = {"adapter", "context", "frames", "link_bytes", "noise", "rpc", "step"}
@@ -53,16 +56,37 @@ def rows():
     return [json.loads(line) for line in LEDGER.read_text().splitlines()] if LEDGER.exists() else []
 
 
+def kept():
+    return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+
+
 def total(target):
+    """Of all runs; the edges of the run that reached most."""
     mine = [row for row in rows() if row["target"] == target]
+    mine += [kept()[target]] if target in kept() else []
     return {"executions": sum(row["executions"] for row in mine),
             "seconds": sum(row["seconds"] for row in mine),
             "findings": sum(row["finding"] for row in mine),
             "edges": max((row["edges"] for row in mine), default=0)}
 
 
+def targets_of():
+    return sorted(path.stem.removeprefix("fuzz_") for path in (ROOT / "fuzz").glob("fuzz_*.c"))
+
+
+def keep():
+    sums = {target: total(target) for target in targets_of()}
+    lines = [f"{json.dumps(target)}: {json.dumps(sums[target])}" for target in sums]
+    KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    if LEDGER.exists():
+        with LEDGER.with_name("ledger-kept.jsonl").open("a") as old:
+            old.write(LEDGER.read_text())
+        LEDGER.unlink()
+    show()
+
+
 def show():
-    targets = sorted(path.stem.removeprefix("fuzz_") for path in (ROOT / "fuzz").glob("fuzz_*.c"))
+    targets = targets_of()
     print(f"{'target':20}{'executions':>14}{'wanted':>12}{'seconds':>10}{'edges':>8}{'findings':>10}")
     for target in targets:
         sums = total(target)
@@ -79,6 +103,8 @@ def main(arguments):
             add(target, log, True)
         case ["show"]:
             show()
+        case ["keep"]:
+            keep()
         case _:
             sys.exit(__doc__)
 

@@ -10,6 +10,15 @@
 #include <sys/stat.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+
+/* Nothing is made up here; mutators are linked and never called. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
+{
+    (void)data;
+    (void)max_size;
+    return size;
+}
 
 static unsigned long ran;
 

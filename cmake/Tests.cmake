@@ -118,7 +118,7 @@ endif()
 
 # The conformance adapter once more, in front of the core that has the planted bugs.
 file(GLOB FB_ADAPTER_PARTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/*conformance*.c
-  ${CMAKE_SOURCE_DIR}/runtime/receiver*.c)
+  ${CMAKE_SOURCE_DIR}/runtime/line_in.c ${CMAKE_SOURCE_DIR}/runtime/receiver*.c)
 if(TARGET faberio_core_mutants AND FB_ADAPTER_PARTS AND TARGET faberio_io)
   add_executable(adapter_mutants ${CMAKE_SOURCE_DIR}/tests/conformance/adapter_mutants.c
     ${FB_ADAPTER_PARTS} ${CMAKE_SOURCE_DIR}/io/provider_sodium.c

@@ -134,6 +134,18 @@ void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fac
         }                                                                                          \
     } while (0)
 
+void fb_sim_checks_history(fb_sim_world *world, uint32_t node, const fb_effect *fact)
+{
+    if (fact->a >= 64) return;
+    if ((fb_sim_told_facts >> fact->a & 1) != 0) tell(world, node, fact);
+    for (uint32_t i = 0; i < world->checks->count; i++) {
+        const fb_sim_check *check = fb_sim_check_list[i];
+        if (!check->histories || (check->facts >> fact->a & 1) == 0) continue;
+        world->checks->seen[i]++;
+        check->fact(world, world->checks->states[i], node, fact);
+    }
+}
+
 void fb_sim_checks_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply)
 {
     EACH(reply, node, reply);

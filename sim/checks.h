@@ -38,6 +38,9 @@ typedef struct fb_sim_check {
     void (*round)(fb_sim_world *world, void *state);
     /* `round` looks at stores alone and holds at any time: fast runs have it every 65,536 steps. */
     bool stands_alone;
+    /* `fact` alone judges, and without knowing who asked for what: histories of real nodes too, put
+     * together from their recordings (record/merge.h). */
+    bool histories;
 } fb_sim_check;
 
 #define FB_SIM_FACT(fact) (UINT64_C(1) << (fact))
@@ -71,6 +74,8 @@ struct fb_sim_checks {
 void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena);
 void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *event);
 void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact);
+/* A fact of a real node's recording, to the checks that judge those. */
+void fb_sim_checks_history(fb_sim_world *world, uint32_t node, const fb_effect *fact);
 void fb_sim_checks_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply);
 void fb_sim_checks_round(fb_sim_world *world);
 

@@ -6,6 +6,8 @@
 #define OBSERVES     2u
 #define DIGESTS      4u
 
+/* A new member has to be written down too, and raises the count. */
+_Static_assert(sizeof(fb_timing) == 14 * sizeof(uint64_t) + 4 * sizeof(uint32_t), "timing_out");
 _Static_assert(sizeof(fb_sizes) == FB_RECORDING_SIZES * sizeof(uint32_t), "sizes are words");
 
 /* Items: the length is known when the body is there. */

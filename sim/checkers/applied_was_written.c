@@ -87,4 +87,5 @@ const fb_sim_check fb_sim_check_applied_was_written = {
     .layout = layout,
     .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED),
     .fact = fact,
+    .histories = true,
 };

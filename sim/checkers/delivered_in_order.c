@@ -55,4 +55,5 @@ const fb_sim_check fb_sim_check_delivered_in_order = {
              FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_ACKED) |
              FB_SIM_FACT(FB_FACT_LINK_BOUND),
     .fact = fact,
+    .histories = true,
 };

@@ -154,4 +154,5 @@ const fb_sim_check fb_sim_check_delivered_once = {
              FB_SIM_FACT(FB_FACT_FLOOR) | FB_SIM_FACT(FB_FACT_LINK_BOUND),
     .fact = fact,
     .restored = restored,
+    .histories = true,
 };

@@ -80,4 +80,5 @@ const fb_sim_check fb_sim_check_delivered_was_sent = {
     .facts =
         FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_DELIVERED),
     .fact = fact,
+    .histories = true,
 };

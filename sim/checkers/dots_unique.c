@@ -46,4 +46,5 @@ const fb_sim_check fb_sim_check_dots_unique = {
     .layout = layout,
     .facts = FB_SIM_FACT(FB_FACT_WRITTEN),
     .fact = fact,
+    .histories = true,
 };

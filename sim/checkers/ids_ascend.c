@@ -53,4 +53,5 @@ const fb_sim_check fb_sim_check_ids_ascend = {
     .facts = FB_SIM_FACT(FB_FACT_UUID),
     .fact = fact,
     .restored = restored,
+    .histories = true,
 };

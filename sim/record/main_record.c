@@ -26,7 +26,8 @@
 #define PAGE_STEPS  2500u
 
 static const char usage[] =
-    "usage: faberio sim record FILE... [--redact OUT] [--text | --html OUT | --perfetto OUT]\n"
+    "usage: faberio sim record FILE... [--redact OUT] [--text | --html OUT | --perfetto OUT | "
+    "--judge]\n"
     "  replays what `faberio run --record PATH` wrote: FILE, or all files of PATH. Each step has "
     "to\n"
     "  come to the same effects and the same state; the first that does not is shown.\n"
@@ -35,12 +36,14 @@ static const char usage[] =
     "  --times N      replays each so often; the hash has to be the same\n"
     "  --text, --html OUT, --perfetto OUT\n"
     "                 pictures of all of them together, those of several nodes as one run\n"
+    "  --judge        ... and nothing but what the simulator's checks say of that run\n"
     "  --from STEP, --to STEP, --last N, --node A, --kind NAME, --steps\n"
     "                 which part, as of `view`\n"
     "  --redact OUT   writes the recording (of one file) without what was said: hashes in the "
     "place\n"
     "                 of bytes, with the facts and states of each step, under no key\n"
-    "Exit: 0 the same, 13 it differs, 12 the core failed, 14 no memory, 2 usage or no recording.\n";
+    "Exit: 0 the same, 10 a check failed, 13 it differs, 12 the core failed, 14 no memory, 2 usage "
+    "or no recording.\n";
 
 typedef struct record_options {
     const fb_sim_record_io *io;
@@ -67,9 +70,9 @@ static int picture_read(record_options *o, const char *word, const char *value)
                        : strcmp(word, "--to") == 0   ? &o->to
                        : strcmp(word, "--last") == 0 ? &o->last
                                                      : NULL;
-    if (strcmp(word, "--text") == 0) {
+    if (strcmp(word, "--text") == 0 || strcmp(word, "--judge") == 0) {
         o->form = word;
-        o->out = "-";
+        o->out = strcmp(word, "--text") == 0 ? "-" : "/dev/null";
         return 1;
     }
     if (strcmp(word, "--steps") == 0) {
@@ -141,7 +144,8 @@ static void line(const char *path, const fb_sim_replay *r, bool whole)
 typedef struct outcome {
     fb_sim_replayed worst;
     uint64_t steps;
-    fb_hash128 hash; /* of the files' hashes, in their order */
+    const char *check; /* that a history of several nodes violates; NULL: none */
+    fb_hash128 hash;   /* of the files' hashes, in their order */
 } outcome;
 
 static bool hashes_equal(fb_hash128 a, fb_hash128 b)
@@ -246,6 +250,9 @@ static int picture(record_options *o, outcome *out)
             if (out->worst != FB_SIM_REPLAY_DIFFERS) code = FB_SIM_EXIT_USAGE;
         } else {
             out->steps = world->steps;
+            out->check = world->check;
+            if (world->result != FB_SIM_PASS)
+                fprintf(stderr, "%s: %s\n", world->check, world->detail);
             out->hash = fb_sim_trace_hash(&world->trace);
             if (!show(o, world)) {
                 fprintf(stderr, "faberio sim record: cannot write %s\n", o->out);
@@ -279,13 +286,15 @@ int fb_sim_record_main(int argc, char **argv, const fb_sim_record_io *io)
             char hash[33];
             fb_sim_result result = out.worst == FB_SIM_REPLAY_DIFFERS    ? FB_SIM_NONDETERMINISM
                                    : out.worst == FB_SIM_REPLAY_RESOURCE ? FB_SIM_RESOURCE
+                                   : out.check != NULL                   ? FB_SIM_SAFETY
                                                                          : FB_SIM_PASS;
+            const char *check = result == FB_SIM_NONDETERMINISM ? "replay" : out.check;
             fb_sim_trace_text(out.hash, hash);
             printf("{\"result\":\"%s\",\"seed\":null,\"events\":%" PRIu64
-                   ",\"hash\":\"%s\",\"check\":%s,\"stall\":null,\"schedule\":null,"
+                   ",\"hash\":\"%s\",\"check\":%s%s%s,\"stall\":null,\"schedule\":null,"
                    "\"events_per_s\":%" PRIu64 "}\n",
-                   fb_sim_result_name(result), out.steps, hash,
-                   result == FB_SIM_NONDETERMINISM ? "\"replay\"" : "null",
+                   fb_sim_result_name(result), out.steps, hash, check != NULL ? "\"" : "",
+                   check != NULL ? check : "null", check != NULL ? "\"" : "",
                    out.steps * o.times * UINT64_C(1000000) / (ns / 1000 + 1));
             code = fb_sim_result_exit(result);
         }

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim/checks.h"
 #include "sim/flags.h"
 #include "sim/view/note.h"
 #include "sim/view/record.h"
 
 #define HEAD_BYTES    56u /* preamble, a length, the dialler's ephemeral key */
 #define CONNECTIONS   4096u
+#define LIVES_MAX     65536u
 #define RECORDS_MAX   4096u
 #define NONE          UINT32_MAX
 #define NS_PER_US     1000
@@ -50,6 +52,9 @@ typedef struct merge {
     end_of *ends;
     uint32_t end_count, end_cap;
     uint32_t connections;
+    bool uncertain;  /* something arrived before it was seen to be sent: the order is a guess */
+    uint64_t *lives; /* incarnations that were recorded from their beginning */
+    uint32_t life_count;
     fb_id records[RECORDS_MAX];
     uint32_t record_count;
     int64_t zero_us;
@@ -110,6 +115,8 @@ static void pair(merge *m, end_of *dialler, end_of *acceptor)
     c->stamp = 1;
     c->ends[0] = (fb_sim_end){.node = (uint16_t)dialler->lane, .link = dialler->link};
     c->ends[1] = (fb_sim_end){.node = (uint16_t)acceptor->lane, .link = acceptor->link};
+    c->flows[0].written = dialler->sent;
+    c->flows[1].written = acceptor->sent;
     dialler->connection = acceptor->connection = number;
 }
 
@@ -172,6 +179,7 @@ static void unblock(merge *m, uint32_t number)
     lane *l = &m->lanes[number];
     end_of *e = end_find(m, number, l->at, l->next.a);
     if (e != NULL) e->alone = true;
+    m->uncertain = true;
 }
 
 static uint32_t choose(merge *m)
@@ -211,6 +219,41 @@ static void note_fact(merge *m, uint32_t node, const fb_effect *fact)
     fb_sim_record_note_add(m->world, note);
 }
 
+/* What checks may see of it: links carry their end in the low bits, as in the simulator; and
+ * nothing is said of links and lives of which one side was not recorded. */
+static void judge(merge *m, uint32_t number, const fb_effect *fact)
+{
+    static const uint64_t of_links =
+        FB_SIM_FACT(FB_FACT_LINK_BOUND) | FB_SIM_FACT(FB_FACT_LINK_ENDED) |
+        FB_SIM_FACT(FB_FACT_LINK_REFUSED) | FB_SIM_FACT(FB_FACT_CLONE) | FB_SIM_FACT(FB_FACT_SENT) |
+        FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_DELIVERED) |
+        FB_SIM_FACT(FB_FACT_REFUSED) | FB_SIM_FACT(FB_FACT_ACKED) | FB_SIM_FACT(FB_FACT_ANNOUNCED) |
+        FB_SIM_FACT(FB_FACT_BATCH_REFUSED);
+    uint8_t room[sizeof(fb_effect) + 256];
+    if (fact->a >= 64 || fact->len > 256) return;
+    if (m->uncertain && (fact->a == FB_FACT_APPLIED || fact->a == FB_FACT_DELIVERED)) return;
+    fb_effect *seen = (fb_effect *)(void *)room;
+    memcpy(room, fact, sizeof *fact + fact->len);
+    if ((of_links >> fact->a & 1) != 0) {
+        end_of *e = end_find(m, number, m->lanes[number].at, fact->b);
+        if (e == NULL || e->connection == NONE) return;
+        seen->b = (uint64_t)(e - m->ends + 1) << 16 | (2 * e->connection + (e->dialled ? 0 : 1));
+    }
+    if (fact->a == FB_FACT_APPLIED) {
+        uint64_t incarnation = fact->len < 56 ? 0 : fb_load_be64(fb_effect_bytes(fact) + 48);
+        uint32_t i = 0;
+        while (i < m->life_count && m->lives[i] != incarnation) i++;
+        if (i == m->life_count) return;
+    }
+    fb_sim_checks_history(m->world, number, seen);
+}
+
+static void life_begins(merge *m, uint32_t number, uint64_t incarnation)
+{
+    m->world->nodes[number].incarnation = incarnation;
+    if (m->life_count < LIVES_MAX) m->lives[m->life_count++] = incarnation;
+}
+
 static void note_end(merge *m, uint32_t node)
 {
     fb_sim_record_note_add(m->world, (fb_sim_note){.step = m->world->steps,
@@ -229,6 +272,7 @@ static void before_step(merge *m, uint32_t number)
     live->arriving_count = 0;
     live->arriving_harmed = false;
     live->turn_began = m->world->steps;
+    if (l->next.kind == FB_EV_START) life_begins(m, number, l->next.a);
     if (l->next.kind == FB_EV_LINK_OPENED) end_add(m, number, l->next.a, false);
     if (l->next.kind == FB_EV_DIAL_RESULT && l->next.c == 0) end_add(m, number, l->next.b, true);
     if (l->next.kind != FB_EV_LINK_BYTES) return;
@@ -274,7 +318,10 @@ static void after_step(merge *m, uint32_t number)
     fb_sim_record_step(world, number, &l->replay.event, effects, l->replay.digest);
     for (const fb_effect *fx = fb_effects_next(effects, NULL); fx != NULL;
          fx = fb_effects_next(effects, fx)) {
-        if (fx->kind == FB_FX_OBSERVE) note_fact(m, number, fx);
+        if (fx->kind == FB_FX_OBSERVE) {
+            note_fact(m, number, fx);
+            judge(m, number, fx);
+        }
         if (fx->kind == FB_FX_SEND) sent(m, number, fx);
     }
     fb_sim_record_leave(world, number, (fb_sim_context){0});
@@ -325,9 +372,11 @@ static bool lanes_make(merge *m, uint32_t count, uint32_t *which, fb_sim_replaye
         fb_recording_item item;
         bool cut;
         *which = i;
-        if (fb_recording_read(&in, false, &item, &cut) != FB_OK ||
-            item.kind != FB_RECORDING_HEADER) {
-            snprintf(why, why_len, "byte 0: a recording begins with its header");
+        fb_status status = fb_recording_read(&in, false, &item, &cut);
+        if (status != FB_OK || item.kind != FB_RECORDING_HEADER) {
+            snprintf(why, why_len, "byte 0: %s",
+                     status == FB_ERR_VERSION_NEWER ? "of another version"
+                                                    : "a recording begins with its header");
             *worst = FB_SIM_REPLAY_MALFORMED;
             return false;
         }
@@ -368,7 +417,8 @@ fb_sim_world *fb_sim_merge(const fb_span *recordings, uint32_t count, uint64_t s
 {
     merge *m = calloc(1, sizeof *m);
     lane *lanes = calloc(FB_SIM_MERGE_NODES_MAX, sizeof *lanes);
-    if (m == NULL || lanes == NULL || count > FB_SIM_MERGE_FILES_MAX) {
+    if (m != NULL) m->lives = calloc(LIVES_MAX, sizeof *m->lives);
+    if (m == NULL || lanes == NULL || m->lives == NULL || count > FB_SIM_MERGE_FILES_MAX) {
         fb_sim_fail_resource("memory of this machine");
     }
     m->recordings = recordings;
@@ -379,6 +429,7 @@ fb_sim_world *fb_sim_merge(const fb_span *recordings, uint32_t count, uint64_t s
     if (lanes_make(m, count, which, worst, why, why_len)) {
         world = m->world = world_make(m, steps);
         *worst = run(m, which);
+        fb_sim_record_verdict(world);
         for (uint32_t i = 0; i < m->lane_count; i++) {
             lane *l = &m->lanes[i];
             if (l->open && l->replay.over > FB_SIM_REPLAY_END) {
@@ -392,6 +443,7 @@ fb_sim_world *fb_sim_merge(const fb_span *recordings, uint32_t count, uint64_t s
         }
     }
     free(m->ends);
+    free(m->lives);
     free(lanes);
     free(m);
     return world;

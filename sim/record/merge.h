@@ -6,7 +6,9 @@
  * from there, so clocks that are set change nothing. Where clocks were apart, what was sent comes
  * before it arrives: the two ends of a connection know each other by the dialler's first bytes,
  * which have a key in them that is drawn for each. Of redacted recordings bytes are not known, so
- * there the clocks alone decide. */
+ * there the clocks alone decide. *
+ * Facts of all of them go to the checks that judge histories (checks.h): what they find is the
+ * world's result, as in a run. */
 #ifndef FB_SIM_RECORD_MERGE_H
 #define FB_SIM_RECORD_MERGE_H
 

@@ -17,6 +17,7 @@
 #include "io/sealed_file.h"
 #include "protocol/core/recording.h"
 #include "sim/provider_fast.h"
+#include "sim/record/merge.h"
 #include "sim/record/replay.h"
 
 #define ROOM (1u << 22)
@@ -213,6 +214,118 @@ static void what_is_no_recording_is_named(void **state)
     assert_int_equal(fb_recording_read(&in, false, &item, &cut), FB_ERR_MALFORMED);
 }
 
+/* Histories of several nodes, redacted ones written by hand: facts alone are judged. */
+
+typedef struct history {
+    uint8_t bytes[8192];
+    fb_writer w;
+    uint8_t arena[2048];
+    fb_effects effects;
+    uint64_t now;
+} history;
+
+static fb_hash128 hash_none(void *user, fb_span bytes)
+{
+    (void)user;
+    return (fb_hash128){bytes.len, 0};
+}
+
+static void history_begin(history *h, uint8_t node)
+{
+    memset(h, 0, sizeof *h);
+    h->w = fb_writer_of(h->bytes, sizeof h->bytes);
+    h->effects = (fb_effects){.memory = h->arena, .capacity = sizeof h->arena};
+    fb_recording_header header = {
+        .program = "test", .node = {{node}}, .effects_capacity = 65536, .redacted = true};
+    header.options = fb_options_small();
+    fb_recording_write_header(&h->w, &header);
+}
+
+/* One step with one fact. */
+static void history_step(history *h, fb_event event, fb_fact fact, uint64_t b, fb_span bytes)
+{
+    fb_effect head = {FB_FX_OBSERVE, (uint32_t)bytes.len, (uint64_t)fact, b, 0};
+    memset(h->arena, 0, sizeof h->arena);
+    memcpy(h->arena, &head, sizeof head);
+    if (bytes.len != 0) memcpy(h->arena + sizeof head, bytes.p, bytes.len);
+    h->effects.used = sizeof head + ((bytes.len + 7) & ~(size_t)7);
+    event.mono_ns = h->now += 1000000;
+    event.wall_us = INT64_C(1790000000000000) + (int64_t)(h->now / 1000);
+    fb_recording_redact_event(&h->w, &event, hash_none, NULL);
+    fb_recording_redact_step(&h->w, FB_OK, &h->effects, (fb_hash128){0, 0}, hash_none, NULL);
+    fb_recording_write_fact(&h->w, fb_effects_next(&h->effects, NULL));
+}
+
+/* area, record, dot (node, incarnation, seq), stamp, author */
+static fb_span change(uint8_t out[80], uint8_t node, uint64_t incarnation, uint64_t seq)
+{
+    fb_writer w = fb_writer_of(out, 80);
+    fb_write_id(&w, (fb_id){{9}});
+    fb_write_id(&w, (fb_id){{8}});
+    fb_write_id(&w, (fb_id){{node}});
+    fb_write_u64(&w, incarnation);
+    fb_write_u64(&w, seq);
+    fb_write_u64(&w, 77);
+    fb_write_u64(&w, 0);
+    return fb_writer_span(&w);
+}
+
+static const char *judged(const history *histories, uint32_t count)
+{
+    static char check[64];
+    fb_span spans[4];
+    fb_sim_replayed worst;
+    uint32_t which;
+    char why[700];
+    for (uint32_t i = 0; i < count; i++) spans[i] = fb_writer_span(&histories[i].w);
+    fb_sim_world *world = fb_sim_merge(spans, count, 64, &worst, &which, why, sizeof why);
+    assert_non_null(world);
+    snprintf(check, sizeof check, "%s", world->check != NULL ? world->check : "");
+    fb_sim_merge_close(world);
+    return check;
+}
+
+static void a_history_that_breaks_a_rule_is_found(void **state)
+{
+    (void)state;
+    static history h[2];
+    uint8_t bytes[80];
+    fb_event start = {.kind = FB_EV_START, .a = 5}, tick = {.kind = FB_EV_TICK};
+    for (uint64_t second = 1; second <= 3; second++) {
+        history_begin(&h[0], 1);
+        history_begin(&h[1], 2);
+        start.a = 5;
+        history_step(&h[0], start, FB_FACT_STARTED, 5, (fb_span){NULL, 0});
+        start.a = 6;
+        history_step(&h[1], start, FB_FACT_STARTED, 6, (fb_span){NULL, 0});
+        history_step(&h[0], tick, FB_FACT_WRITTEN, 1, change(bytes, 1, 5, 1));
+        history_step(&h[1], tick, FB_FACT_APPLIED, 1, change(bytes, 1, 5, 1));
+        /* Number 1 again, the next one, one left out. */
+        history_step(&h[0], tick, FB_FACT_WRITTEN, 2, change(bytes, 1, 5, second));
+        assert_string_equal(judged(h, 2), second == 2 ? "" : "dots-unique");
+    }
+    history_step(&h[1], tick, FB_FACT_APPLIED, 2, change(bytes, 1, 5, 9));
+    /* Of a life that nobody recorded nothing can be said. */
+    history_begin(&h[0], 1);
+    history_begin(&h[1], 2);
+    history_step(&h[1], start, FB_FACT_STARTED, 6, (fb_span){NULL, 0});
+    history_step(&h[1], tick, FB_FACT_APPLIED, 1, change(bytes, 3, 4, 1));
+    assert_string_equal(judged(h, 2), "");
+    start.a = 5;
+    history_step(&h[0], start, FB_FACT_STARTED, 5, (fb_span){NULL, 0});
+    for (int i = 0; i < 6; i++) history_step(&h[1], tick, FB_FACT_STARTED, 6, (fb_span){NULL, 0});
+    history_step(&h[1], tick, FB_FACT_APPLIED, 1, change(bytes, 1, 5, 1));
+    assert_string_equal(judged(h, 2), "applied-was-written");
+    /* Identifiers that go back. */
+    history_begin(&h[0], 1);
+    history_step(&h[0], start, FB_FACT_STARTED, 5, (fb_span){NULL, 0});
+    fb_id id = {{1, [6] = 0x70, [8] = 0x80}};
+    history_step(&h[0], tick, FB_FACT_UUID, 0, fb_span_of(id.b, 16));
+    assert_string_equal(judged(h, 1), "");
+    history_step(&h[0], tick, FB_FACT_UUID, 0, fb_span_of(id.b, 16));
+    assert_string_equal(judged(h, 1), "ids-ascend");
+}
+
 /* Sealed files. */
 
 typedef struct sealed {
@@ -360,6 +473,7 @@ int main(void)
         cmocka_unit_test(every_cut_is_replayed_as_far_as_it_goes),
         cmocka_unit_test(every_change_shows),
         cmocka_unit_test(what_is_no_recording_is_named),
+        cmocka_unit_test(a_history_that_breaks_a_rule_is_found),
         cmocka_unit_test_setup_teardown(a_sealed_file_is_read_as_far_as_it_is_whole, sealed_begin,
                                         sealed_end),
         cmocka_unit_test_setup_teardown(a_recorder_gives_up_quietly, sealed_begin, sealed_end),

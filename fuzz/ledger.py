@@ -62,11 +62,11 @@ def kept():
 
 def total(target):
     """Of all runs; the edges of the run that reached most."""
-    mine = [row for row in rows() if row["target"] == target]
+    mine = [row | {"findings": int(row["finding"])} for row in rows() if row["target"] == target]
     mine += [kept()[target]] if target in kept() else []
     return {"executions": sum(row["executions"] for row in mine),
             "seconds": sum(row["seconds"] for row in mine),
-            "findings": sum(row["finding"] for row in mine),
+            "findings": sum(row["findings"] for row in mine),
             "edges": max((row["edges"] for row in mine), default=0)}
 
 

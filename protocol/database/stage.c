@@ -154,6 +154,7 @@ static void merge_came(void *user, fb_span field, const uint8_t dot[FB_DOT_BYTES
 {
     const merge_user *m = user;
     uint8_t key[FB_FIELD_KEY_BYTES_MAX];
+    if (MUTANT(APART_VALUE_LOST, false, memcmp(dot, m->node->self.b, 16) != 0)) return;
     fb_stage_put(m->node, fb_key_field(key, m->local, m->record, field, dot), value);
 }
 

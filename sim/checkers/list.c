@@ -93,5 +93,7 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_authorship,
     &fb_sim_check_revocation_cut,
     &fb_sim_check_lists_go_on,
+    &fb_sim_check_no_resurrection,
+    &fb_sim_check_digest_means_equal,
     NULL,
 };

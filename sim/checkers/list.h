@@ -45,6 +45,8 @@ extern const fb_sim_check fb_sim_check_lists_go_on;
 extern const fb_sim_check fb_sim_check_honest_fits;
 extern const fb_sim_check fb_sim_check_tables_empty;
 extern const fb_sim_check fb_sim_check_work_bounded;
+extern const fb_sim_check fb_sim_check_no_resurrection;
+extern const fb_sim_check fb_sim_check_digest_means_equal;
 extern const fb_sim_check fb_sim_check_retries_paused;
 extern const fb_sim_check fb_sim_check_membership;
 extern const fb_sim_check fb_sim_check_authorship;

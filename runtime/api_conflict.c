@@ -146,35 +146,50 @@ static void nothing_listed(fb_exchange *x)
     fb_exchange_finish(x, 200, true);
 }
 
-/* Keeps the smaller of two names; an empty one is none. */
-static void name_lower(char *to, const char *name)
+/* Of the names from `from` on the two smallest: the collection to be listed, and the next one. */
+static void name_take(place *p, const char *from, const char *name)
 {
-    if (to[0] == 0 || strcmp(name, to) < 0) strcpy(to, name);
+    if (strcmp(name, from) < 0) return;
+    if (p->collection[0] == 0 || strcmp(name, p->collection) < 0) {
+        strcpy(p->next, p->collection);
+        strcpy(p->collection, name);
+    } else if (strcmp(name, p->collection) > 0 && (p->next[0] == 0 || strcmp(name, p->next) < 0)) {
+        strcpy(p->next, name);
+    }
 }
 
-/* The order of areas is the node's own; that of names is not. */
-static bool place_find(place *p, const char *from, fb_span answer)
+/* One page of areas; how many, and the last. The order of areas is the node's own; that of names is
+ * not. */
+static uint16_t names_take(place *p, const char *from, fb_span answer, fb_id *last)
 {
     fb_reader r = fb_reader_of(answer);
     uint16_t count = fb_read_u16(&r);
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        fb_reader row = r;
-        for (uint16_t i = 0; i < count && !row.failed; i++) {
-            char name[FB_COLLECTION_NAME_BYTES_MAX + 1] = "";
-            fb_read_id(&row);
-            bool collection = fb_read_u8(&row) == AREA_COLLECTION;
-            fb_span text = fb_read_span16(&row);
-            fb_read_bytes(&row, 16);
-            uint32_t entries = fb_read_u32(&row);
-            fb_read_bytes(&row, (size_t)entries * 40);
-            if (row.failed || !collection || text.len >= sizeof name) continue;
-            memcpy(name, text.p, text.len);
-            if (pass == 0 && strcmp(name, from) >= 0) name_lower(p->collection, name);
-            if (pass == 1 && strcmp(name, p->collection) > 0) name_lower(p->next, name);
-        }
-        if (p->collection[0] == 0) return false;
+    for (uint16_t i = 0; i < count && !r.failed; i++) {
+        char name[FB_COLLECTION_NAME_BYTES_MAX + 1] = "";
+        *last = fb_read_id(&r);
+        bool collection = fb_read_u8(&r) == AREA_COLLECTION;
+        fb_span text = fb_read_span16(&r);
+        fb_read_bytes(&r, 16);
+        uint32_t entries = fb_read_u32(&r);
+        fb_read_bytes(&r, (size_t)entries * 40);
+        if (r.failed || !collection || text.len >= sizeof name) continue;
+        memcpy(name, text.p, text.len);
+        name_take(p, from, name);
     }
-    return true;
+    return r.failed ? 0 : count;
+}
+
+static void areas_known(fb_exchange *x, fb_error error, fb_span answer);
+
+/* The names alone; the list itself is asked for as the caller. */
+static void areas_ask(fb_exchange *x, fb_id after)
+{
+    uint8_t room[34];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_write_u16(&w, UINT16_MAX);
+    fb_write_id(&w, after);
+    fb_exchange_ask(x, FB_VERB_AREAS, 0, fb_writer_span(&w), areas_known);
 }
 
 static void areas_known(fb_exchange *x, fb_error error, fb_span answer)
@@ -182,7 +197,12 @@ static void areas_known(fb_exchange *x, fb_error error, fb_span answer)
     place *p = x->own;
     if (fb_exchange_refused(x, error)) return;
     const char *from = fb_exchange_query(x, "collection");
-    if (!place_find(p, from != NULL ? from : "", answer)) {
+    fb_id last = {{0}};
+    if (names_take(p, from != NULL ? from : "", answer, &last) != 0) {
+        areas_ask(x, last);
+        return;
+    }
+    if (p->collection[0] == 0) {
         nothing_listed(x);
         return;
     }
@@ -214,12 +234,7 @@ static void list_in_space(fb_exchange *x)
         return;
     }
     x->own_end = place_free;
-    uint8_t room[18];
-    fb_writer w = fb_writer_of(room, sizeof room);
-    fb_write_id(&w, x->space);
-    fb_write_u16(&w, UINT16_MAX);
-    /* The names alone; the list itself is asked for as the caller. */
-    fb_exchange_ask(x, FB_VERB_AREAS, 0, fb_writer_span(&w), areas_known);
+    areas_ask(x, (fb_id){{0}});
 }
 
 void fb_get_conflicts(fb_exchange *x)

@@ -172,8 +172,7 @@ static void area_show(fb_exchange *x)
     fb_id wanted;
     bool by_id = fb_uuid_parse_v7(fb_span_text(x->args[1]), &wanted), found = false;
     fb_reader r = fb_reader_of(kept(&d->areas));
-    uint16_t count = fb_read_u16(&r);
-    for (uint16_t i = 0; i < count && !r.failed; i++) {
+    while (fb_reader_left(&r) != 0 && !r.failed) {
         fb_id area = fb_read_id(&r);
         uint8_t kind = fb_read_u8(&r);
         fb_span name = fb_read_span16(&r);
@@ -293,11 +292,43 @@ static void record_told(fb_exchange *x, fb_error error, fb_span answer)
     finish(x);
 }
 
+static void areas_told(fb_exchange *x, fb_error error, fb_span answer);
+
+static void areas_ask(fb_exchange *x, fb_id after)
+{
+    uint8_t room[34];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_write_u16(&w, UINT16_MAX);
+    fb_write_id(&w, after);
+    fb_exchange_ask(x, FB_VERB_AREAS, 0, fb_writer_span(&w), areas_told);
+}
+
+/* The last area of a page; false when there is none on it. */
+static bool areas_last(fb_span answer, fb_id *last)
+{
+    fb_reader r = fb_reader_of(answer);
+    uint16_t count = fb_read_u16(&r);
+    for (uint16_t i = 0; i < count && !r.failed; i++) {
+        *last = fb_read_id(&r);
+        fb_read_u8(&r);
+        fb_read_span16(&r);
+        fb_read_bytes(&r, 16);
+        fb_read_bytes(&r, (size_t)fb_read_u32(&r) * 40);
+    }
+    return count != 0 && !r.failed;
+}
+
 static void areas_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     doctor *d = x->own;
     if (fb_exchange_refused(x, error)) return;
-    keep(&d->areas, answer);
+    fb_id last;
+    if (areas_last(answer, &last)) {
+        keep(&d->areas, fb_span_of(answer.p + 2, answer.len - 2));
+        areas_ask(x, last);
+        return;
+    }
     if (x->args[2] == NULL) {
         finish(x);
         return;
@@ -319,11 +350,7 @@ static void messages_told(fb_exchange *x, fb_error error, fb_span answer)
         finish(x);
         return;
     }
-    uint8_t room[18];
-    fb_writer w = fb_writer_of(room, sizeof room);
-    fb_write_id(&w, x->space);
-    fb_write_u16(&w, UINT16_MAX);
-    fb_exchange_ask(x, FB_VERB_AREAS, 0, fb_writer_span(&w), areas_told);
+    areas_ask(x, (fb_id){{0}});
 }
 
 static void members_told(fb_exchange *x, fb_error error, fb_span answer)

@@ -108,7 +108,8 @@ typedef enum fb_verb {
     /* [app] u16 count, then each as RECORD_PUT or RECORD_DELETE with its verb (u8) before; one
      * write set, all or none -> u16 count, each: record id, u8 created, etag */
     FB_VERB_RECORD_BATCH = 45,
-    /* space id, u16 count at most -> u16 count, each: area id, u8 kind, span16 name, 16 bytes of
+    /* space id, u16 count at most, then nothing or the area id after which it goes on; ask on until
+     * none come -> u16 count, each: area id, u8 kind, span16 name, 16 bytes of
      * root fingerprint, u32 vector entries, each: node id, u64 incarnation, u64 batch, u64 last seq
      */
     FB_VERB_AREAS = 46,

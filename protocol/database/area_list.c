@@ -34,6 +34,8 @@ static void on_areas(fb_node *node, fb_request request, fb_span arguments)
     }
     fb_status status = fb_space_read(node, &r, request.principal, &space);
     uint16_t most = fb_read_u16(&r);
+    fb_id after = {{0}};
+    if (fb_reader_left(&r) != 0) after = fb_read_id(&r);
     if (status == FB_OK && !fb_reader_done(&r)) status = FB_ERR_REQUEST_MALFORMED;
     if (status != FB_OK) {
         fb_refuse(node, request, status);
@@ -48,7 +50,7 @@ static void on_areas(fb_node *node, fb_request request, fb_span arguments)
     for (uint32_t at = node->database->spaces[space].first; at != 0 && count < most;) {
         const fb_area *area = fb_area_get(node, at - 1);
         at = area->next;
-        if (!area->stored) continue;
+        if (!area->stored || fb_id_compare(area->id, after) <= 0) continue;
         size_t before = w.at;
         write_area(node, area, &w);
         if (w.failed) {

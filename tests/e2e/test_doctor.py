@@ -124,3 +124,31 @@ def test_items_that_are_none(net, item, code, named):
     node.json("space", "create", "team")
     got, err = node.refused("doctor", item)
     assert got == code and named in err
+
+
+def http_json(node, method, path, body=""):
+    answer = node.http(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                       f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}")
+    head, _, text = answer.partition("\r\n\r\n")
+    assert " 20" in head.split("\r\n")[0], answer
+    return json.loads(text)
+
+
+def test_more_collections_than_one_answer_holds(net):
+    """Their names alone are longer than a reply of the core, and none is left out."""
+    a = net.node("a")
+    a.init()
+    a.start()
+    a.json("space", "create", "team")
+    record = a.json("record", "put", "team", "first", "new", "n=1")["id"]
+    names = [f"{i:03d}" + "x" * 194 for i in range(240)]
+    for name in names:
+        http_json(a, "PUT", f"/v1/spaces/team/collections/{name}/records/{record}", '{"n":1}')
+    seen, at = [], ""
+    while at is not None:
+        following = http_json(a, "GET", f"/v1/spaces/team/conflicts{at}")["next"]
+        at = None if following is None else "?collection=" + following["collection"]
+        seen.append(following["collection"] if following else None)
+    assert seen == names[1:] + ["first", None]
+    areas = {ask(a, f"team/{name}/{record}")["item"]["area_id"] for name in names[::12]}
+    assert len(areas) == len(names[::12])

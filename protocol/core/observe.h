@@ -29,6 +29,7 @@ typedef enum fb_fact {
     FB_FACT_ROOT = 34,          /* b w; area, 16 bytes: fingerprint of the area after this set */
     FB_FACT_CUT = 36,           /* b w; c number; area, node, incarnation, u64 last sequence now: a
                                    batch above a cut was taken back */
+    FB_FACT_MENDED = 37,        /* b w; area, record: what is above a cut was taken out of it */
     FB_FACT_ANNOUNCED = 35,     /* b link; area: a `changed` was given to the link's channel */
     FB_FACT_MEMBER = 40,        /* b status; c role; space, node: what this node holds true now */
     FB_FACT_NAMED = 41,         /* space, then the bytes of the name that a renaming gave it */

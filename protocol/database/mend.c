@@ -586,6 +586,16 @@ static bool going_own(fb_node *node, fb_field_write *fields, fb_own_change *out)
     return false;
 }
 
+static void observe_mended(fb_node *node)
+{
+    const struct fb_mend *m = node->database->mend;
+    uint8_t bytes[32];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, fb_area_get(node, m->area)->id);
+    fb_write_id(&w, m->records[m->at]);
+    fb_observe(node, FB_FACT_MENDED, fb_w_building(node), 0, fb_writer_span(&w));
+}
+
 static void commit_run(fb_node *node, fb_op *op)
 {
     struct fb_mend *m = node->database->mend;
@@ -613,6 +623,7 @@ static void commit_run(fb_node *node, fb_op *op)
         return;
     }
     fb_stage_commit(node);
+    observe_mended(node);
     fb_field_write fields[2][FB_RECORD_FIELDS_MAX];
     fb_own_change by, text;
     if (own_area(node, m->area) && going_own(node, fields[0], &by)) {

@@ -11,7 +11,8 @@
  * kept any more, or the store is another one than it was.
  *
  * What the changelog is, is known from the facts: each change that a node writes or applies is one
- * entry. When a life begins, the store says what there is; what was stored before must be there. */
+ * entry, and so is each record that a cut took something out of. When a life begins, the store says
+ * what there is; what was stored before must be there. */
 
 #define RING 2048u /* entries that are known, at least as many as a node keeps */
 
@@ -151,13 +152,14 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         s->own = fb_area_id(world->space, FB_AREA_SPACE, fb_span_of(NULL, 0));
         s->known = true;
     }
-    fb_sim_change c = fb_sim_change_of(fx);
+    fb_reader r = fb_reader_of(fb_sim_fact_bytes(fx));
+    fb_id area = fb_read_id(&r);
     /* What comes before the space has a name is its first statement. */
-    bool hidden = !s->known || fb_id_equal(c.area, s->own);
-    if (!hidden && !fb_id_equal(c.area, s->notes)) return;
+    bool hidden = !s->known || fb_id_equal(area, s->own);
+    if (!hidden && !fb_id_equal(area, s->notes)) return;
     entry e = {.incarnation = world->nodes[node].incarnation,
                .w = fx->a == FB_FACT_WRITTEN ? fx->c : fx->b,
-               .record = c.record,
+               .record = fb_read_id(&r),
                .hidden = hidden};
     *entry_at(n, ++n->last) = e;
 }
@@ -287,8 +289,8 @@ const fb_sim_check fb_sim_check_change_feed = {
     .text = "a feed of changes has all behind its cursor, in order and once, or says it cannot",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .facts =
-        FB_SIM_FACT(FB_FACT_STARTED) | FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED),
+    .facts = FB_SIM_FACT(FB_FACT_STARTED) | FB_SIM_FACT(FB_FACT_WRITTEN) |
+             FB_SIM_FACT(FB_FACT_APPLIED) | FB_SIM_FACT(FB_FACT_MENDED),
     .fact = fact,
     .reply = reply,
     .wrote = wrote,

@@ -317,7 +317,7 @@ typedef struct fb_stage {
 #define FB_VECTORS_FOUND 32u
 
 /* A record's key in the tree is asked for when its path is read and again when it is written. */
-#define FB_ITEM_KEYS 256u
+#define FB_ITEM_KEYS 32u
 
 typedef struct fb_item_key {
     bool known;

@@ -4,22 +4,26 @@
 /* Each change by its dot, with a hash of what was written: area, record, stamp. Of changes that are
  * older than its memory the check knows how far their author's life went. */
 typedef struct state {
-    fb_sim_memo lives; /* (area, node, incarnation) -> last sequence */
-    fb_sim_memo
-        written; /* dot -> hash, and who of the first nodes applied it in which incarnation */
+    fb_sim_memo lives;   /* (area, node, incarnation) -> last sequence */
+    fb_sim_memo written; /* dot -> hash, and of few nodes who applied it in which incarnation */
     fb_sim_memo applied; /* (node, dot) -> incarnation, of the others and of what is forgotten */
 } state;
 
-/* A place of `written` is one line of the cache: five nodes look at the same one. */
+/* In a world of few nodes a place of `written` is one line of the cache: all look at the same one.
+ */
 #define BESIDE (FB_SIM_MEMO_VALUES_MAX - 1)
+
+static bool is_beside(const fb_sim_world *world)
+{
+    return world->config.nodes <= BESIDE;
+}
 
 static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
-    (void)world;
     state local;
     state *s = own != NULL ? own : &local;
     fb_sim_memo_init(&s->lives, arena, 1u << 12, 1);
-    fb_sim_memo_init(&s->written, arena, 1u << 15, 1 + BESIDE);
+    fb_sim_memo_init(&s->written, arena, 1u << 15, is_beside(world) ? 1 + BESIDE : 1);
     fb_sim_memo_init(&s->applied, arena, 1u << 15, 1);
 }
 
@@ -36,9 +40,10 @@ static bool is_forgotten(state *s, fb_span bytes, uint64_t seq)
 }
 
 /* The incarnation in which the node applied the change; 0: none. */
-static uint64_t *applied_of(state *s, uint64_t *known, uint32_t node, fb_span bytes)
+static uint64_t *applied_of(const fb_sim_world *world, state *s, uint64_t *known, uint32_t node,
+                            fb_span bytes)
 {
-    if (known != NULL && node < BESIDE) return known + 1 + node;
+    if (known != NULL && is_beside(world)) return known + 1 + node;
     uint64_t key = node + 1 + fb_xxh64(bytes.p, 16, 0);
     return fb_sim_memo_at(&s->applied, fb_sim_key(fb_span_of(bytes.p + 32, 32), key));
 }
@@ -67,7 +72,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
                         known == NULL ? "was never written" : "was written otherwise");
         return;
     }
-    uint64_t *before = applied_of(s, known, node, bytes);
+    uint64_t *before = applied_of(world, s, known, node, bytes);
     if (*before == world->nodes[node].incarnation) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_applied_was_written.id,
                         "%s applied change %llu of %s twice", fb_sim_name(node),

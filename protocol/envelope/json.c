@@ -159,10 +159,10 @@ static inline const uint8_t *walk_word(walk *w, const uint8_t *p)
 {
     bool is_false = *p == 'f';
     uint32_t word = four_bytes(p + is_false);
-    bool good = is_false ? word == four_bytes((const uint8_t *)"alse")
-                         : (word == four_bytes((const uint8_t *)"true")) |
-                               (word == four_bytes((const uint8_t *)"null"));
-    return good ? p + 4 + is_false : fb_json_scan_word(&w->s, p);
+    unsigned is_true = word == four_bytes((const uint8_t *)"true");
+    unsigned is_null = word == four_bytes((const uint8_t *)"null");
+    unsigned good = is_false ? word == four_bytes((const uint8_t *)"alse") : is_true | is_null;
+    return good != 0 ? p + 4 + is_false : fb_json_scan_word(&w->s, p);
 }
 
 /* A value that is neither array nor object. */

@@ -29,6 +29,7 @@ typedef struct running_node {
     uv_loop_t uv;
     fb_loop *loop;
     fb_recorder *recorder; /* or NULL */
+    int claim;             /* on the key, -1: none */
     fb_api *api;
     fb_daemon_log log;
     fb_dial_log dials;
@@ -209,6 +210,8 @@ static void loop_stopped(void *user)
 {
     running_node *d = user;
     d->loop = NULL;
+    if (d->claim >= 0) close(d->claim);
+    d->claim = -1;
     fb_api_close(d->api, api_closed, d);
 }
 
@@ -368,7 +371,8 @@ static void nothing(void *user)
 static bool open_all(running_node *d, char *why, size_t why_len)
 {
     if (!open_recorder(d, why, why_len)) return false;
-    if (!open_loop(d, why, why_len)) {
+    /* The store says first who has this directory; nothing is sent before the loop runs. */
+    if (!open_loop(d, why, why_len) || !fb_home_claim(&d->keys, &d->claim, why, why_len)) {
         if (d->loop != NULL) fb_loop_stop(d->loop, nothing, d);
         return false;
     }
@@ -419,13 +423,9 @@ fb_exit fb_cmd_run(fb_cli *cli)
     if (fb_home_load(&d.home, &d.keys, why, sizeof why) != FB_OK) {
         return fb_cli_fail(FB_EXIT_FAILED, "%s", why);
     }
-    int claim = -1;
-    if (!fb_home_claim(&d.keys, &claim, why, sizeof why)) {
-        fb_home_unload(&d.keys);
-        return fb_cli_fail(FB_EXIT_FAILED, "%s", why);
-    }
     const char *format = fb_settings_get(&cli->settings, FB_SET_LOG_FORMAT);
     fb_daemon_log_init(&d.log, strcmp(format, "json") == 0);
+    d.claim = -1;
     d.node.home = &d.home;
     d.node.keys = &d.keys;
     d.node.version = FB_VERSION;
@@ -437,7 +437,6 @@ fb_exit fb_cmd_run(fb_cli *cli)
     uv_run(&d.uv, UV_RUN_DEFAULT);
     uv_loop_close(&d.uv);
     fb_recorder_close(d.recorder);
-    if (claim >= 0) close(claim);
     fb_document_store_close(&d.documents);
     fb_home_unload(&d.keys);
     if (opened) {

@@ -476,7 +476,8 @@ def test_init_that_is_killed_while_it_writes(net):
         assert done.returncode != 0
         assert not (node.home / "node.key").exists()
     node.init()
-    assert sorted(p.name for p in node.home.iterdir()) == ["link.key", "node.key", "recovery.pub"]
+    assert sorted(p.name for p in node.home.iterdir()) == [
+        "link.key", "node.key", "record.key", "record.pub", "recovery.pub"]
     node.start()
 
 

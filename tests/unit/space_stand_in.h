@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -602,8 +603,16 @@ static inline fb_span statement(test_net *net, fb_id space, uint32_t author, fb_
     s.key = key;
     s.status = FB_MEMBER_APPROVED;
     s.role = role;
-    s.text_len = (uint8_t)strlen(text);
-    memcpy(s.text, text, s.text_len);
+    char cut[256];
+    if (kind == FB_STATEMENT_STANDING) {
+        /* text: its number, one digit, and the digits of its cut */
+        s.number = (uint8_t)(text[0] - '0');
+        snprintf(cut, sizeof cut, "\"%s\"", text + 1);
+        s.cut = fb_span_of((const uint8_t *)cut + 1, strlen(cut) - 2);
+    } else {
+        s.text_len = (uint8_t)strlen(text);
+        memcpy(s.text, text, s.text_len);
+    }
     fb_statement_fields fields;
     fb_statement_encode(&s, &fields);
     fb_own_change change = {key_at(net, author),

@@ -91,6 +91,106 @@ static void statements_fold_to_one_result_in_any_order(void **state)
     assert_int_equal(orders, 24);
 }
 
+/* The creator (0) admits 1 and 2 as admins, 2 after 1. What is then stated about 3 at once by both:
+ * the senior's removal counts; a grant with the next number outranks it; a grant that had not seen
+ * it does not. */
+static void what_counts_of_a_member_is_the_same_in_any_order(void **state)
+{
+    (void)state;
+    static const struct {
+        bool again;
+        fb_role role;
+        fb_member_status status;
+    } cases[] = {{false, FB_ROLE_READER, FB_MEMBER_APPROVED},
+                 {true, FB_ROLE_WRITER, FB_MEMBER_APPROVED}};
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        for (uint32_t order[4] = {0, 1, 2, 3}, more = 1; more != 0; more = permute(order, 4)) {
+            forget_all();
+            test_net *net = test_net_new(4, NULL);
+            fb_id space = create(net, 0, "home");
+            uint8_t first[3][2048], b[4][2048];
+            for (uint32_t i = 1; i < 4; i++) {
+                fb_role role = i == 3 ? FB_ROLE_WRITER : FB_ROLE_ADMIN;
+                assert_int_equal(apply(net, 0,
+                                       statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, i),
+                                                 role, "", i, first[i - 1])),
+                                 FB_OK);
+            }
+            const fb_b32 of = key_at(net, 3);
+            const fb_span changes[4] = {
+                statement(net, space, 2, FB_STATEMENT_STANDING, of, FB_ROLE_NONE, "2", 20, b[0]),
+                statement(net, space, 1, FB_STATEMENT_STANDING, of, FB_ROLE_READER, "2", 10, b[1]),
+                statement(net, space, 1, FB_STATEMENT_MEMBER, of, FB_ROLE_ADMIN, "", 11, b[2]),
+                cases[k].again ? statement(net, space, 0, FB_STATEMENT_STANDING, of, FB_ROLE_WRITER,
+                                           "3", 30, b[3])
+                               : statement(net, space, 0, FB_STATEMENT_MEMBER, of, FB_ROLE_READER,
+                                           "", 30, b[3]),
+            };
+            assert_true(deliver(net, 0, changes, order, 4));
+            assert_int_equal(status_of(net, 0, 3), cases[k].status);
+            assert_int_equal(role_of(net, 0, 3), cases[k].role);
+            test_net_restart(net, 0);
+            test_net_settle(net);
+            assert_int_equal(status_of(net, 0, 3), cases[k].status);
+            assert_int_equal(role_of(net, 0, 3), cases[k].role);
+            test_net_free(net);
+        }
+    }
+}
+
+/* A cut names what stays of each life; what it does not name, and what goes on, is above it. */
+static void a_batch_is_judged_by_the_cut(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = create(net, 0, "home");
+    uint8_t b[3][2048];
+    const fb_b32 of = key_at(net, 1);
+    assert_int_equal(
+        apply(net, 0,
+              statement(net, space, 0, FB_STATEMENT_MEMBER, of, FB_ROLE_WRITER, "", 1, b[0])),
+        FB_OK);
+    /* Area 11..., one life: incarnation 7 up to batch 5. */
+    static const char text[] = "211111111111171118111111111111111"
+                               "0001"
+                               "0000000000000007"
+                               "0000000000000005"
+                               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    assert_int_equal(
+        apply(net, 0,
+              statement(net, space, 0, FB_STATEMENT_STANDING, of, FB_ROLE_READER, text, 2, b[1])),
+        FB_OK);
+    test_net_restart(net, 0);
+    test_net_settle(net);
+    const fb_node *node = test_net_node(net, 0);
+    fb_signed batch = {.author = of, .claim = FB_CLAIM_FIRST, .incarnation = 7, .number = 5};
+    memset(batch.area.b, 0x11, 16);
+    batch.area.b[6] = 0x71;
+    batch.area.b[8] = 0x81;
+    uint8_t hash[32];
+    memset(hash, 0xaa, sizeof hash);
+    batch.hash = hash;
+    assert_int_equal(fb_space_check_author(node, 0, &batch), FB_OK);
+    batch.number = 6;
+    assert_int_equal(fb_space_check_author(node, 0, &batch), FB_ERR_BATCH_CUT);
+    batch.number = 5;
+    hash[0] = 0; /* another batch with the number of the last one */
+    assert_int_equal(fb_space_check_author(node, 0, &batch), FB_ERR_BATCH_CUT);
+    hash[0] = 0xaa;
+    batch.incarnation = 8;
+    batch.number = 1;
+    assert_int_equal(fb_space_check_author(node, 0, &batch), FB_ERR_BATCH_CUT);
+    batch.incarnation = 7;
+    batch.area.b[0] = 0x12;
+    assert_int_equal(fb_space_check_author(node, 0, &batch), FB_ERR_BATCH_CUT);
+    /* A statement that nobody made: it may come. */
+    batch.claim = FB_CLAIM(3, 0);
+    assert_int_equal(fb_space_check_author(node, 0, &batch), FB_ERR_BATCH_EPOCH);
+    assert_int_equal(fb_space_limit(node, 0, id_at(net, 1), batch.area, false, 7), 0);
+    test_net_free(net);
+}
+
 static void the_latest_address_counts_in_any_order(void **state)
 {
     (void)state;
@@ -292,6 +392,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_fold_to_one_result_in_any_order),
+        cmocka_unit_test(what_counts_of_a_member_is_the_same_in_any_order),
+        cmocka_unit_test(a_batch_is_judged_by_the_cut),
         cmocka_unit_test(the_latest_address_counts_in_any_order),
         cmocka_unit_test(a_node_dials_the_next_ones_in_the_ring),
         cmocka_unit_test(members_have_their_places_before_who_asks),

@@ -34,7 +34,7 @@ static void announce(fb_sim_world *world, uint32_t node, uint64_t turn)
     const fb_sim_bench *bench = world->bench;
     uint8_t bytes[32 + AREAS * 16];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&w, world->space);
+    fb_write_id(&w, world->spaces[0]);
     fb_write_u16(&w, (uint16_t)bench->per_turn);
     for (uint32_t i = 0; i < bench->per_turn; i++) {
         uint64_t area = (turn * bench->per_turn + i) % AREAS;
@@ -53,7 +53,7 @@ static void put(fb_sim_world *world, uint32_t node, uint64_t count)
     /* Every node writes records of its own: the rate is that of changes, not of conflicts. */
     uint64_t record =
         count % (bench->records / world->config.nodes + 1) * world->config.nodes + node;
-    fb_write_id(&w, world->space);
+    fb_write_id(&w, world->spaces[0]);
     fb_write_u8(&w, 1);
     fb_write_span16(&w, fb_span_text(fb_sim_collection));
     fb_write_id(&w, id_of(world, 2, record));

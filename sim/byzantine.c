@@ -64,7 +64,7 @@ static void flood(fb_sim_world *world, const fb_sim_window *w)
     for (uint32_t i = 0; i < bursts && node->core != NULL && !world->stop; i++) {
         uint8_t bytes[34];
         fb_writer out = fb_writer_of(bytes, sizeof bytes);
-        fb_write_id(&out, world->space);
+        fb_write_id(&out, world->spaces[0]);
         fb_write_u16(&out, 1);
         fb_id area;
         fb_store_be(area.b, UINT64_C(1790000000000) + i, 6);

@@ -13,6 +13,7 @@ fb_sim_config fb_sim_config_default(void)
         .seed = {1, 0},
         .seed_text = "1",
         .nodes = 5,
+        .second = FB_SIM_SECOND_DRAWN,
         .events = 200000,
         .duration_ns = FB_NEVER,
         .stop_at_step = UINT64_MAX,

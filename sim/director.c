@@ -27,8 +27,9 @@
 void fb_sim_director_init(fb_sim_world *world, fb_arena *arena)
 {
     fb_sim_director *director = fb_arena_take(arena, 1, sizeof *director);
-    fb_sim_asked *asked = fb_arena_take(arena, world->config.nodes, sizeof *asked);
-    size_t pairs = (size_t)world->config.nodes * world->config.nodes;
+    size_t each = (size_t)FB_SIM_SPACES * world->config.nodes;
+    fb_sim_asked *asked = fb_arena_take(arena, each, sizeof *asked);
+    size_t pairs = each * world->config.nodes;
     uint64_t *bound = fb_arena_take(arena, pairs, sizeof *bound);
     uint8_t *reached = fb_arena_take(arena, world->config.nodes, 1);
     if (arena->base == NULL) return;
@@ -50,7 +51,9 @@ static void phase_begin(fb_sim_world *world, fb_sim_phase phase, uint64_t length
     if (phase == FB_SIM_PHASE_HEAL) {
         d->healed_ns = world->now_ns;
         d->joins = false;
-        d->rescue_len = d->rescuer = 0;
+        for (uint32_t s = 0; s < FB_SIM_SPACES; s++) {
+            d->spaces[s].rescue_len = d->spaces[s].rescuer = 0;
+        }
         d->caught_ns = 0;
     }
     d->phase = phase;
@@ -77,12 +80,18 @@ uint64_t fb_sim_linked_by_ns(const fb_sim_world *world)
     return by + MARGIN_NS;
 }
 
-/* True when links lead from each node of the core to each. */
-static bool core_is_linked(const fb_sim_world *world)
+static bool is_in_core(const fb_sim_world *world, uint32_t space, uint32_t node)
+{
+    return !world->held_apart[node] && fb_sim_is_member(world, space, node);
+}
+
+/* True when links of the space lead from each of its members in the core to each. */
+static bool core_is_linked(const fb_sim_world *world, uint32_t space)
 {
     const fb_sim_director *d = world->director;
     uint32_t nodes = world->config.nodes, first = 0;
-    while (first < nodes && world->held_apart[first]) first++;
+    const uint64_t *bound = &d->bound[(size_t)space * nodes * nodes];
+    while (first < nodes && !is_in_core(world, space, first)) first++;
     memset(d->reached, 0, nodes);
     if (first < nodes) d->reached[first] = 1;
     for (bool more = true; more;) {
@@ -91,15 +100,23 @@ static bool core_is_linked(const fb_sim_world *world)
             if (d->reached[i] != 1) continue;
             d->reached[i] = 2; /* its neighbours were looked at */
             for (uint32_t j = 0; j < nodes; j++) {
-                if (d->reached[j] != 0 || world->held_apart[j]) continue;
-                if (d->bound[i * nodes + j] == 0 || d->bound[j * nodes + i] == 0) continue;
+                if (d->reached[j] != 0 || !is_in_core(world, space, j)) continue;
+                if (bound[i * nodes + j] == 0 || bound[j * nodes + i] == 0) continue;
                 d->reached[j] = 1;
                 more = true;
             }
         }
     }
     for (uint32_t i = 0; i < nodes; i++) {
-        if (d->reached[i] == 0 && !world->held_apart[i]) return false;
+        if (d->reached[i] == 0 && is_in_core(world, space, i)) return false;
+    }
+    return true;
+}
+
+static bool all_are_linked(const fb_sim_world *world)
+{
+    for (uint32_t s = 0; s < fb_sim_space_count(world); s++) {
+        if (!core_is_linked(world, s)) return false;
     }
     return true;
 }
@@ -113,7 +130,7 @@ uint64_t fb_sim_agreed_by_ns(const fb_sim_world *world)
     const fb_timing *t = &world->config.timing;
     uint64_t since = fb_max_u64(d->healed_ns, d->stirred_ns);
     uint64_t linked_by = fb_sim_linked_by_ns(world);
-    since = core_is_linked(world) ? fb_min_u64(since, linked_by) : linked_by;
+    since = all_are_linked(world) ? fb_min_u64(since, linked_by) : linked_by;
     /* A stream that waits for bytes which never come shows it by its silence. */
     uint64_t hung = world->network.hung_ns;
     if (hung != 0) since = fb_max_u64(since, hung + t->silent_ns + t->heartbeat_ns);
@@ -127,6 +144,12 @@ uint64_t fb_sim_agreed_by_ns(const fb_sim_world *world)
     return since + hops * t->onward_ns + t->heartbeat_ns + MARGIN_NS;
 }
 
+static uint64_t *bound_of(const fb_sim_world *world, uint32_t space, uint32_t from, uint32_t to)
+{
+    size_t nodes = world->config.nodes;
+    return &world->director->bound[(space * nodes + from) * nodes + to];
+}
+
 void fb_sim_director_fact(fb_sim_world *world, uint32_t node, const fb_effect *fact)
 {
     fb_sim_director *d = world->director;
@@ -135,16 +158,18 @@ void fb_sim_director_fact(fb_sim_world *world, uint32_t node, const fb_effect *f
         if (!world->held_apart[node]) d->caught_ns = world->now_ns;
         return;
     }
-    uint64_t *bound = &d->bound[(size_t)node * nodes];
     if (fact->a == FB_FACT_LINK_BOUND && fact->len >= 32) {
-        fb_id peer;
+        fb_id peer, space;
+        memcpy(space.b, fb_effect_bytes(fact), sizeof space.b);
         memcpy(peer.b, fb_effect_bytes(fact) + 16, sizeof peer.b);
         uint32_t to = fb_sim_node_of(world, peer);
-        if (to != UINT32_MAX) bound[to] = fact->b;
+        uint32_t s = fb_sim_space_of(world, space);
+        if (to != UINT32_MAX && s < FB_SIM_SPACES) *bound_of(world, s, node, to) = fact->b;
     }
     if (fact->a == FB_FACT_LINK_ENDED) {
-        for (uint32_t i = 0; i < nodes; i++) {
-            if (bound[i] == fact->b) bound[i] = 0;
+        for (uint32_t i = 0; i < FB_SIM_SPACES * nodes; i++) {
+            uint64_t *bound = bound_of(world, i / nodes, node, i % nodes);
+            if (*bound == fact->b) *bound = 0;
         }
         if (fact->c == FB_ERR_LINK_MISBEHAVED) d->shut_ns = world->now_ns;
         if (fact->c == FB_ERR_LINK_PENDING) d->stranger_ns = world->now_ns;
@@ -159,15 +184,21 @@ void fb_sim_director_restored(fb_sim_world *world)
 
 void fb_sim_director_over(fb_sim_world *world, uint32_t node)
 {
-    size_t nodes = world->config.nodes;
-    memset(&world->director->bound[node * nodes], 0, nodes * sizeof *world->director->bound);
+    for (uint32_t s = 0; s < FB_SIM_SPACES; s++) {
+        memset(bound_of(world, s, node, 0), 0, world->config.nodes * sizeof(uint64_t));
+    }
 }
 
 /* Asking. */
 
-static void ask(fb_sim_world *world, uint32_t node, fb_verb verb, fb_span arguments)
+static fb_sim_asked *asked_of(const fb_sim_world *world, uint32_t space, uint32_t node)
 {
-    fb_sim_asked *asked = &world->director->asked[node];
+    return &world->director->asked[(size_t)space * world->config.nodes + node];
+}
+
+static void ask(fb_sim_world *world, uint32_t space, uint32_t node, fb_verb verb, fb_span arguments)
+{
+    fb_sim_asked *asked = asked_of(world, space, node);
     asked->answered = false;
     asked->request = world->requests + 1;
     fb_sim_request(world, node, verb, 0, arguments);
@@ -199,7 +230,10 @@ static uint64_t areas_sum(fb_span answer)
 
 bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply)
 {
-    fb_sim_asked *asked = &world->director->asked[node];
+    fb_sim_asked *asked = asked_of(world, 0, node);
+    for (uint32_t s = 1; s < FB_SIM_SPACES && asked->request != reply->a; s++) {
+        asked = asked_of(world, s, node);
+    }
     if (asked->request == 0 || asked->request != reply->a) return false;
     asked->answered = reply->c == 0;
     asked->status = (uint32_t)reply->b;
@@ -211,8 +245,9 @@ bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *
     return true;
 }
 
-/* Setting up: node 0 creates the space; every other node is invited, joins, is approved and dials
- * its neighbours, all at once, each at its own pace. `progress` of a node counts what is behind. */
+/* Setting up, one space after the other: its creator makes it; every other member is invited,
+ * joins, is approved and dials its neighbours, all at once, each at its own pace. `progress` of a
+ * node counts what is behind. */
 
 enum {
     SETUP_BOOTED,
@@ -231,9 +266,9 @@ static void address_of(uint32_t node, char out[16])
     snprintf(out, 16, "sim:%u", (unsigned)node);
 }
 
-static bool wait_or_fail(fb_sim_world *world, uint32_t node, const char *stage)
+static bool wait_or_fail(fb_sim_world *world, uint32_t space, uint32_t node, const char *stage)
 {
-    fb_sim_asked *asked = &world->director->asked[node];
+    fb_sim_asked *asked = asked_of(world, space, node);
     snprintf(world->director->setup_stage, sizeof world->director->setup_stage, "%s: %s",
              fb_sim_name(node), stage);
     if (asked->request == 0) return true;
@@ -250,67 +285,69 @@ static bool wait_or_fail(fb_sim_world *world, uint32_t node, const char *stage)
     return false;
 }
 
-static bool setup_creator(fb_sim_world *world)
+static bool setup_creator(fb_sim_world *world, uint32_t s)
 {
-    fb_sim_asked *asked = &world->director->asked[0];
-    if (!fb_id_is_zero(world->space)) return true;
+    uint32_t creator = fb_sim_creator(world, s);
+    fb_sim_asked *asked = asked_of(world, s, creator);
+    if (!fb_id_is_zero(world->spaces[s])) return true;
     if (asked->request == 0) {
         uint8_t bytes[16];
         fb_writer w = fb_writer_of(bytes, sizeof bytes);
-        fb_write_span16(&w, fb_span_text("simulated"));
-        ask(world, 0, FB_VERB_SPACE_CREATE, fb_writer_span(&w));
+        fb_write_span16(&w, fb_span_text(s == 0 ? "simulated" : "second"));
+        ask(world, s, creator, FB_VERB_SPACE_CREATE, fb_writer_span(&w));
     }
-    if (!wait_or_fail(world, 0, "space create")) return false;
-    memcpy(world->space.b, asked->bytes, 16);
+    if (!wait_or_fail(world, s, creator, "space create")) return false;
+    memcpy(world->spaces[s].b, asked->bytes, 16);
     asked->request = 0;
     return true;
 }
 
-static void ask_invite(fb_sim_world *world, uint32_t node)
+static void ask_invite(fb_sim_world *world, uint32_t s, uint32_t node)
 {
     uint8_t bytes[64];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     char address[16];
     address_of(node, address);
-    fb_write_id(&w, world->space);
+    fb_write_id(&w, world->spaces[s]);
     fb_write_u32(&w, FB_INVITE_USES_MAX);
     fb_write_u64(&w, UINT64_C(100) * 365 * 86400);
     fb_write_span16(&w, fb_span_text(address));
-    ask(world, node, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
+    ask(world, s, node, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
 }
 
-static void ask_join(fb_sim_world *world, uint32_t node)
+static void ask_join(fb_sim_world *world, uint32_t s, uint32_t node)
 {
-    const fb_sim_director *d = world->director;
+    const fb_sim_gate *gate = &world->director->spaces[s];
     uint8_t bytes[640];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     char address[16];
     address_of(node, address);
-    if (d->invite_void) {
-        fb_write_bytes(&w, d->rescue, d->rescue_len);
+    if (gate->invite_void) {
+        fb_write_bytes(&w, gate->rescue, gate->rescue_len);
     } else {
-        fb_write_bytes(&w, d->invite, d->invite_len);
+        fb_write_bytes(&w, gate->invite, gate->invite_len);
     }
     /* With an address members dial each other by themselves; here the topology is given. */
     if (world->config.degree == 0) fb_write_span16(&w, fb_span_text(address));
-    ask(world, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
+    ask(world, s, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
 }
 
 /* One node further, if it can be. */
-static void setup_joiner(fb_sim_world *world, uint32_t node)
+static void setup_joiner(fb_sim_world *world, uint32_t s, uint32_t node)
 {
-    fb_sim_director *d = world->director;
-    fb_sim_asked *asked = &d->asked[node];
-    fb_sim_asked *creator = &d->asked[0];
+    fb_sim_gate *gate = &world->director->spaces[s];
+    uint32_t from = fb_sim_creator(world, s);
+    fb_sim_asked *asked = asked_of(world, s, node);
+    fb_sim_asked *creator = asked_of(world, s, from);
     uint8_t bytes[640];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     char address[16];
     if (asked->progress == SETUP_BOOTED) {
-        if (d->invite_len == 0) {
-            if (creator->request == 0) ask_invite(world, 0);
-            if (!wait_or_fail(world, 0, "space invite")) return;
-            memcpy(d->invite, creator->bytes, creator->len);
-            d->invite_len = creator->len;
+        if (gate->invite_len == 0) {
+            if (creator->request == 0) ask_invite(world, s, from);
+            if (!wait_or_fail(world, s, from, "space invite")) return;
+            memcpy(gate->invite, creator->bytes, creator->len);
+            gate->invite_len = creator->len;
             creator->request = 0;
         }
         asked->progress = SETUP_INVITED;
@@ -318,7 +355,7 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
         return;
     }
     if (asked->progress == SETUP_INVITED) {
-        ask_join(world, node);
+        ask_join(world, s, node);
         asked->progress = SETUP_JOINING;
         return;
     }
@@ -330,15 +367,15 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
                             fb_sim_name(node), fb_error_name((fb_error)asked->status));
             return;
         }
-        if (creator->request != 0 && d->approving != node) return;
+        if (creator->request != 0 && gate->approving != node) return;
         if (creator->request == 0) {
-            d->approving = node;
-            fb_write_id(&w, world->space);
+            gate->approving = node;
+            fb_write_id(&w, world->spaces[s]);
             fb_write_id(&w, world->nodes[node].id);
             fb_write_u8(&w, node % 4 == 3 ? 2 : 1);
-            ask(world, 0, FB_VERB_SPACE_APPROVE, fb_writer_span(&w));
+            ask(world, s, from, FB_VERB_SPACE_APPROVE, fb_writer_span(&w));
         }
-        if (!wait_or_fail(world, 0, "space approve")) return;
+        if (!wait_or_fail(world, s, from, "space approve")) return;
         creator->request = 0;
         asked->progress = world->config.degree == 0 ? SETUP_APPROVED : SETUP_LEAVING;
         asked->request = 0;
@@ -347,20 +384,20 @@ static void setup_joiner(fb_sim_world *world, uint32_t node)
     if (asked->progress == SETUP_LEAVING) {
         if (asked->request == 0) {
             address_of(0, address);
-            fb_write_id(&w, world->space);
+            fb_write_id(&w, world->spaces[s]);
             fb_write_span16(&w, fb_span_text(address));
-            ask(world, node, FB_VERB_PEER_FORGET, fb_writer_span(&w));
+            ask(world, s, node, FB_VERB_PEER_FORGET, fb_writer_span(&w));
         }
-        if (!wait_or_fail(world, node, "peer forget")) return;
+        if (!wait_or_fail(world, s, node, "peer forget")) return;
         asked->progress = SETUP_APPROVED;
         asked->request = 0;
     }
 }
 
 /* Neighbours: node i dials the next ones of a ring, so that each has `degree` links. */
-static bool setup_dial(fb_sim_world *world, uint32_t node)
+static bool setup_dial(fb_sim_world *world, uint32_t s, uint32_t node)
 {
-    fb_sim_asked *asked = &world->director->asked[node];
+    fb_sim_asked *asked = asked_of(world, s, node);
     uint32_t nodes = world->config.nodes;
     uint32_t half = world->config.degree == 0 ? nodes - 1 : (world->config.degree + 1) / 2;
     if (half > nodes - 1) half = nodes - 1;
@@ -370,21 +407,21 @@ static bool setup_dial(fb_sim_world *world, uint32_t node)
         uint32_t step = count % 2 == 0 ? count / 2 + 1 : nodes / 2 - count / 2;
         uint32_t peer = world->config.degree == 0 ? (node + count + 1) % nodes
                                                   : (node + (step == 0 ? 1 : step)) % nodes;
-        if (world->config.degree == 0 && peer < node) {
+        if (!fb_sim_is_member(world, s, peer) || (world->config.degree == 0 && peer < node)) {
             count++;
             asked->progress++;
-            continue; /* that one dials this one */
+            continue; /* that one dials this one, if anybody does */
         }
         if (asked->request == 0) {
             char address[16];
             uint8_t bytes[64];
             fb_writer w = fb_writer_of(bytes, sizeof bytes);
             address_of(peer, address);
-            fb_write_id(&w, world->space);
+            fb_write_id(&w, world->spaces[s]);
             fb_write_span16(&w, fb_span_text(address));
-            ask(world, node, FB_VERB_PEER_ADD, fb_writer_span(&w));
+            ask(world, s, node, FB_VERB_PEER_ADD, fb_writer_span(&w));
         }
-        if (!wait_or_fail(world, node, "peer add")) return false;
+        if (!wait_or_fail(world, s, node, "peer add")) return false;
         asked->request = 0;
         asked->progress++;
         count++;
@@ -392,8 +429,43 @@ static bool setup_dial(fb_sim_world *world, uint32_t node)
     return true;
 }
 
-static bool same_areas(fb_sim_world *world);
 static void routes_draw(fb_sim_world *world);
+
+/* True when all members of the space have joined and have their neighbours' addresses. */
+static bool setup_space(fb_sim_world *world, uint32_t s)
+{
+    uint32_t nodes = world->config.nodes, creator = fb_sim_creator(world, s);
+    if (!setup_creator(world, s)) return false;
+    bool all = true;
+    uint32_t joining = 0;
+    for (uint32_t i = 0; i < nodes && !world->stop; i++) {
+        if (i == creator || !fb_sim_is_member(world, s, i)) continue;
+        if (world->config.degree != 0 && joining == JOINING_MAX) {
+            all = false;
+            break;
+        }
+        const fb_sim_asked *asked = asked_of(world, s, i);
+        if (asked->progress < SETUP_APPROVED) {
+            joining++;
+            uint64_t before;
+            do {
+                before = asked->progress;
+                setup_joiner(world, s, i);
+            } while (asked->progress != before && asked->progress < SETUP_APPROVED);
+            all = all && asked->progress >= SETUP_APPROVED;
+        }
+    }
+    if (!all || world->stop) return false;
+    fb_sim_asked *first = asked_of(world, s, creator);
+    if (first->progress < SETUP_APPROVED) {
+        first->progress = SETUP_APPROVED;
+        first->request = 0;
+    }
+    for (uint32_t i = 0; i < nodes && !world->stop; i++) {
+        if (fb_sim_is_member(world, s, i)) all = setup_dial(world, s, i) && all;
+    }
+    return all && !world->stop;
+}
 
 static void setup(fb_sim_world *world)
 {
@@ -407,31 +479,10 @@ static void setup(fb_sim_world *world)
     for (uint32_t i = 0; i < nodes; i++) {
         if (!world->nodes[i].running) return;
     }
-    if (!setup_creator(world)) return;
-    bool all = true;
-    uint32_t joining = 0;
-    for (uint32_t i = 1; i < nodes && !world->stop; i++) {
-        if (world->config.degree != 0 && joining == JOINING_MAX) {
-            all = false;
-            break;
-        }
-        if (d->asked[i].progress < SETUP_APPROVED) {
-            joining++;
-            uint64_t before;
-            do {
-                before = d->asked[i].progress;
-                setup_joiner(world, i);
-            } while (d->asked[i].progress != before && d->asked[i].progress < SETUP_APPROVED);
-            all = all && d->asked[i].progress >= SETUP_APPROVED;
-        }
+    while (d->setting_up < fb_sim_space_count(world)) {
+        if (!setup_space(world, d->setting_up)) return;
+        d->setting_up++;
     }
-    if (!all || world->stop) return;
-    if (d->asked[0].progress < SETUP_APPROVED) {
-        d->asked[0].progress = SETUP_APPROVED;
-        d->asked[0].request = 0;
-    }
-    for (uint32_t i = 0; i < nodes && !world->stop; i++) all = setup_dial(world, i) && all;
-    if (!all || world->stop) return;
     routes_draw(world);
     phase_begin(world, FB_SIM_PHASE_HEAL, FB_NEVER);
 }
@@ -466,7 +517,10 @@ static void carriers_open(fb_sim_world *world)
             bool often = route == FB_SIM_ROUTE_CARRIER;
             bool now =
                 d->polls % (often ? 8 : 64) == 1 && (often || d->phase == FB_SIM_PHASE_CHAOS);
-            if (now) fb_sim_carrier_open(world, i, j);
+            for (uint32_t s = 0; now && s < fb_sim_space_count(world); s++) {
+                if (!fb_sim_is_member(world, s, i) || !fb_sim_is_member(world, s, j)) continue;
+                fb_sim_carrier_open(world, s, i, j);
+            }
         }
     }
 }
@@ -513,11 +567,24 @@ static void core_choose(fb_sim_world *world)
     for (uint32_t i = 0; i < nodes && !all; i++) world->held_apart[i] = (mask >> (i % 64) & 1) == 0;
 }
 
-static bool nobody_knows(const fb_sim_world *world)
+/* One admin suffices. In the first space the weather changes roles, but not of two nodes in four;
+ * in the second one every fourth node is none, unless it made the space. */
+static bool is_admin(const fb_sim_world *world, uint32_t space, uint32_t node)
+{
+    if (space == 0) return node % 4 < 2;
+    return fb_sim_is_member(world, space, node) &&
+           (node % 4 != 3 || node == fb_sim_creator(world, space));
+}
+
+static bool forgot(const fb_sim_world *world, uint32_t space, uint32_t node)
+{
+    return (world->nodes[node].rejoins >> space & 1) != 0;
+}
+
+static bool nobody_knows(const fb_sim_world *world, uint32_t space)
 {
     for (uint32_t i = 0; i < world->config.nodes; i++) {
-        bool admin = i % 4 != 3;
-        if (admin && !world->nodes[i].forgot) return false;
+        if (is_admin(world, space, i) && !forgot(world, space, i)) return false;
     }
     return true;
 }
@@ -539,7 +606,8 @@ static void heal(fb_sim_world *world)
         bool joins = world->nodes[i].forgot && !world->held_apart[i];
         world->director->joins = world->director->joins || joins;
     }
-    if (nobody_knows(world)) {
+    for (uint32_t s = 0; s < fb_sim_space_count(world); s++) {
+        if (!nobody_knows(world, s)) continue;
         /* What nobody has, nobody can give back. */
         world->stall = "nobody-knows-the-space";
         world->stop = true;
@@ -548,70 +616,82 @@ static void heal(fb_sim_world *world)
 
 /* The creator lost its store once: an admin who still knows the space invites whoever has to join.
  * True while that one is asked for nothing else. */
-static bool rescue(fb_sim_world *world, uint32_t node)
+static bool rescue(fb_sim_world *world, uint32_t s, uint32_t node)
 {
-    fb_sim_director *d = world->director;
-    fb_sim_asked *asked = &d->asked[node];
-    if (d->rescuer == node + 1) {
+    const fb_sim_director *d = world->director;
+    fb_sim_gate *gate = &world->director->spaces[s];
+    const fb_sim_asked *asked = asked_of(world, s, node);
+    if (gate->rescuer == node + 1) {
         if (asked->answered && asked->status == FB_OK) {
-            memcpy(d->rescue, asked->bytes, asked->len);
-            d->rescue_len = asked->len;
+            memcpy(gate->rescue, asked->bytes, asked->len);
+            gate->rescue_len = asked->len;
         }
-        d->rescuer = 0;
+        gate->rescuer = 0;
         return false;
     }
-    bool admin = node % 4 < 2; /* in all weather */
-    if (!d->invite_void || !d->joins || d->rescue_len != 0 || d->rescuer != 0 || !admin ||
-        world->nodes[node].forgot || !world->nodes[node].running) {
+    if (!gate->invite_void || !d->joins || gate->rescue_len != 0 || gate->rescuer != 0 ||
+        !is_admin(world, s, node) || forgot(world, s, node) || !world->nodes[node].running) {
         return false;
     }
-    d->rescuer = node + 1;
-    ask_invite(world, node);
+    gate->rescuer = node + 1;
+    ask_invite(world, s, node);
     return true;
+}
+
+static void ask_areas_of(fb_sim_world *world, uint32_t s, uint32_t i)
+{
+    const fb_sim_gate *gate = &world->director->spaces[s];
+    fb_sim_asked *asked = asked_of(world, s, i);
+    fb_sim_node *node = &world->nodes[i];
+    if (forgot(world, s, i) && asked->request != 0 && node->incarnation == asked->incarnation) {
+        if (!asked->answered) return; /* it joins */
+        if (asked->joining && asked->status == FB_OK) node->rejoins &= (uint8_t) ~(1u << s);
+        node->forgot = node->rejoins != 0;
+    }
+    if (rescue(world, s, i)) return;
+    asked->request = 0;
+    asked->answered = false;
+    asked->joining = false;
+    if (forgot(world, s, i) && gate->invite_void && gate->rescue_len == 0) return;
+    if (world->held_apart[i] || !node->running) return;
+    asked->incarnation = node->incarnation;
+    if (forgot(world, s, i)) {
+        asked->joining = true;
+        ask_join(world, s, i);
+        return;
+    }
+    uint8_t bytes[18];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, world->spaces[s]);
+    fb_write_u16(&w, 64);
+    ask(world, s, i, FB_VERB_AREAS, fb_writer_span(&w));
 }
 
 static void ask_areas(fb_sim_world *world)
 {
-    uint8_t bytes[18];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&w, world->space);
-    fb_write_u16(&w, 64);
-    for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
-        fb_sim_asked *asked = &world->director->asked[i];
-        fb_sim_node *node = &world->nodes[i];
-        if (node->forgot && asked->request != 0 && node->incarnation == asked->incarnation) {
-            if (!asked->answered) continue; /* it joins */
-            if (asked->joining && asked->status == FB_OK) node->forgot = false;
+    for (uint32_t s = 0; s < fb_sim_space_count(world); s++) {
+        for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
+            if (fb_sim_is_member(world, s, i)) ask_areas_of(world, s, i);
         }
-        if (rescue(world, i)) continue;
-        asked->request = 0;
-        asked->answered = false;
-        asked->joining = false;
-        const fb_sim_director *d = world->director;
-        if (node->forgot && d->invite_void && d->rescue_len == 0) continue;
-        if (world->held_apart[i] || !node->running) continue;
-        asked->incarnation = node->incarnation;
-        if (node->forgot) {
-            asked->joining = true;
-            ask_join(world, i);
-            continue;
-        }
-        ask(world, i, FB_VERB_AREAS, fb_writer_span(&w));
     }
 }
 
+/* Of a core that has no member of a space nothing is asked. */
 static bool same_areas(fb_sim_world *world)
 {
-    const fb_sim_asked *first = NULL;
-    for (uint32_t i = 0; i < world->config.nodes; i++) {
-        if (world->held_apart[i]) continue;
-        const fb_sim_asked *asked = &world->director->asked[i];
-        if (asked->request == 0 || !asked->answered || asked->status != FB_OK) return false;
-        if (world->nodes[i].forgot) return false;
-        if (first == NULL) first = asked;
-        if (asked->areas_sum != first->areas_sum) return false;
+    for (uint32_t s = 0; s < fb_sim_space_count(world); s++) {
+        const fb_sim_asked *first = NULL;
+        for (uint32_t i = 0; i < world->config.nodes; i++) {
+            if (!is_in_core(world, s, i)) continue;
+            const fb_sim_asked *asked = asked_of(world, s, i);
+            if (asked->request == 0 || !asked->answered || asked->status != FB_OK) return false;
+            if (forgot(world, s, i)) return false;
+            if (first == NULL) first = asked;
+            if (asked->areas_sum != first->areas_sum) return false;
+        }
+        if (s == 0 && first == NULL) return false;
     }
-    return first != NULL;
+    return true;
 }
 
 /* In the quiet, each node of the core is asked for every record once. */
@@ -623,13 +703,14 @@ static void ask_records(fb_sim_world *world)
     d->record = d->polls - 2;
     uint8_t bytes[64];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&w, world->space);
+    uint32_t s = fb_sim_space_of_record(world, d->record);
+    fb_write_id(&w, world->spaces[s]);
     fb_write_u8(&w, 1);
     fb_write_span16(&w, fb_span_text(fb_sim_collection));
     fb_write_id(&w, fb_sim_record_id(world, d->record));
     for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
-        if (world->held_apart[i] || !world->nodes[i].running) continue;
-        ask(world, i, FB_VERB_RECORD_GET, fb_writer_span(&w));
+        if (!is_in_core(world, s, i) || !world->nodes[i].running) continue;
+        ask(world, s, i, FB_VERB_RECORD_GET, fb_writer_span(&w));
     }
 }
 
@@ -637,7 +718,9 @@ bool fb_sim_director_asked_record(const fb_sim_world *world, uint32_t node, uint
                                   uint32_t *record)
 {
     const fb_sim_director *d = world->director;
-    if (d->phase != FB_SIM_PHASE_QUIET || d->asked[node].request != request) return false;
+    uint32_t s = fb_sim_space_of_record(world, d->record);
+    if (d->phase != FB_SIM_PHASE_QUIET || asked_of(world, s, node)->request != request)
+        return false;
     *record = d->record;
     return true;
 }
@@ -645,16 +728,21 @@ bool fb_sim_director_asked_record(const fb_sim_world *world, uint32_t node, uint
 static void stall_text(const fb_sim_world *world, char *out, size_t cap)
 {
     size_t used = 0;
-    for (uint32_t i = 0; i < world->config.nodes && used + 32 < cap; i++) {
-        const fb_sim_asked *asked = &world->director->asked[i];
+    uint32_t nodes = world->config.nodes;
+    for (uint32_t k = 0; k < fb_sim_space_count(world) * nodes && used + 32 < cap; k++) {
+        uint32_t s = k / nodes, i = k % nodes;
+        if (!fb_sim_is_member(world, s, i)) continue;
+        const fb_sim_asked *asked = asked_of(world, s, i);
         const char *what = world->held_apart[i]       ? "apart"
                            : !world->nodes[i].running ? "not running"
                            : !asked->answered         ? "does not answer"
                            : asked->status != FB_OK   ? fb_error_name((fb_error)asked->status)
                                                       : NULL;
-        int n = what != NULL ? snprintf(out + used, cap - used, " %s %s", fb_sim_name(i), what)
-                             : snprintf(out + used, cap - used, " %s %08x", fb_sim_name(i),
-                                        (unsigned)(asked->areas_sum & 0xffffffff));
+        const char *space = s == 0 ? "" : "2:";
+        int n = what != NULL
+                    ? snprintf(out + used, cap - used, " %s%s %s", space, fb_sim_name(i), what)
+                    : snprintf(out + used, cap - used, " %s%s %08x", space, fb_sim_name(i),
+                               (unsigned)(asked->areas_sum & 0xffffffff));
         if (n > 0) used += (size_t)n;
     }
 }

@@ -8,8 +8,7 @@
 
 #include "protocol/base/alloc.h"
 #include "protocol/core/effect.h"
-
-typedef struct fb_sim_world fb_sim_world;
+#include "sim/world.h"
 
 /* How long a core that agrees is watched: in a schedule this means as long as the timers say. */
 #define FB_SIM_DIRECTOR_QUIET_NS UINT64_C(55000000000)
@@ -36,6 +35,17 @@ typedef struct fb_sim_asked {
     uint64_t progress;    /* setup: how far this node came */
 } fb_sim_asked;
 
+/* How others come into a space. */
+typedef struct fb_sim_gate {
+    uint8_t invite[512]; /* one for all who join */
+    uint32_t invite_len;
+    bool invite_void;    /* who made it lost its secret */
+    uint8_t rescue[512]; /* then: one of a member that still knows the space */
+    uint32_t rescue_len;
+    uint32_t rescuer;   /* who was asked for it, from 1; 0: nobody is now */
+    uint32_t approving; /* whom the creator was asked to approve */
+} fb_sim_gate;
+
 typedef struct fb_sim_director {
     fb_sim_phase phase;
     uint64_t round;
@@ -44,7 +54,7 @@ typedef struct fb_sim_director {
     uint32_t polls;
     uint64_t healed_ns;   /* when the running HEAL began */
     uint64_t stirred_ns;  /* the core's links or lives changed last */
-    uint64_t *bound;      /* from * nodes + to: the link that is bound; 0: none */
+    uint64_t *bound;      /* (space * nodes + from) * nodes + to: the link that is bound; 0: none */
     uint8_t *reached;     /* scratch, by node */
     uint64_t shut_ns;     /* somebody was shut out last; 0: never */
     uint64_t stranger_ns; /* somebody without a name was shut out for long last */
@@ -54,14 +64,9 @@ typedef struct fb_sim_director {
     uint64_t quiet_ns;    /* from here on only heartbeats are left */
     bool bench;
     uint32_t record;     /* that every node is asked for */
-    uint8_t invite[512]; /* one for all who join */
-    uint32_t invite_len;
-    bool invite_void;    /* who made it lost its secret */
-    uint8_t rescue[512]; /* then: one of a member that still knows the space */
-    uint32_t rescue_len;
-    uint32_t rescuer;    /* who was asked for it, from 1; 0: nobody is now */
-    uint32_t approving;  /* whom the creator was asked to approve */
-    fb_sim_asked *asked; /* by node */
+    uint32_t setting_up; /* this space, while the phase says so */
+    fb_sim_gate spaces[FB_SIM_SPACES];
+    fb_sim_asked *asked; /* space * nodes + node */
     char setup_stage[64];
 } fb_sim_director;
 

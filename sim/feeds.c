@@ -65,7 +65,7 @@ void fb_sim_feed_begin(fb_sim_world *world, uint32_t node, uint32_t client, cons
     feed->owed = 0;
     uint8_t bytes[32];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&w, world->space);
+    fb_write_id(&w, world->spaces[0]);
     fb_write_u64(&w, since.sequence);
     fb_write_u64(&w, since.incarnation);
     /* Refused at once, it is over within the step. */

@@ -22,20 +22,23 @@ void fb_sim_model_layout(fb_sim_world *world, fb_sim_model *model, fb_arena *are
     model->change_count = 1;
 }
 
-static uint32_t bucket_of(fb_id node, uint64_t incarnation, uint64_t seq)
+static uint32_t bucket_of(uint32_t space, fb_id node, uint64_t incarnation, uint64_t seq)
 {
-    uint64_t words[4] = {0, 0, incarnation, seq};
+    uint64_t words[5] = {0, 0, incarnation, seq, space};
     memcpy(words, node.b, 16);
     return (uint32_t)fb_xxh64(words, sizeof words, 0) & (BUCKETS - 1);
 }
 
-fb_sim_model_change *fb_sim_model_find(fb_sim_model *model, fb_id node, uint64_t incarnation,
-                                       uint64_t seq)
+fb_sim_model_change *fb_sim_model_find(fb_sim_model *model, uint32_t space, fb_id node,
+                                       uint64_t incarnation, uint64_t seq)
 {
-    uint32_t at = model->buckets[bucket_of(node, incarnation, seq)];
+    uint32_t at = model->buckets[bucket_of(space, node, incarnation, seq)];
     for (; at != 0; at = model->changes[at].next) {
         fb_sim_model_change *c = &model->changes[at];
-        if (c->seq == seq && c->incarnation == incarnation && fb_id_equal(c->node, node)) return c;
+        if (c->seq == seq && c->incarnation == incarnation && c->space == space &&
+            fb_id_equal(c->node, node)) {
+            return c;
+        }
     }
     return NULL;
 }
@@ -45,7 +48,7 @@ static void bucket_add(fb_sim_model *model, uint32_t index)
     fb_sim_model_change *c = &model->changes[index];
     c->before = model->written[c->record][c->author];
     model->written[c->record][c->author] = index;
-    uint32_t *bucket = &model->buckets[bucket_of(c->node, c->incarnation, c->seq)];
+    uint32_t *bucket = &model->buckets[bucket_of(c->space, c->node, c->incarnation, c->seq)];
     c->next = *bucket;
     *bucket = index;
 }
@@ -307,6 +310,7 @@ void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t nod
         .author = (uint8_t)node,
         .written_at = (uint32_t)world->steps,
         .record = (uint8_t)record,
+        .space = (uint8_t)fb_sim_space_of_record(world, record),
         .touches = touches,
         .sets = sets,
     };
@@ -353,8 +357,10 @@ void fb_sim_model_applied(fb_sim_world *world, fb_sim_model *model, uint32_t nod
 {
     if (model->blind) return;
     fb_sim_change what = fb_sim_change_of(fact);
-    if (fb_sim_record_of(world, what.record) == UINT32_MAX) return;
-    fb_sim_model_change *c = fb_sim_model_find(model, what.node, what.incarnation, what.seq);
+    uint32_t record = fb_sim_record_of(world, what.record);
+    if (record == UINT32_MAX) return;
+    fb_sim_model_change *c = fb_sim_model_find(model, fb_sim_space_of_record(world, record),
+                                               what.node, what.incarnation, what.seq);
     if (c == NULL) return; /* before the model's memory: everybody has it */
     uint32_t index = (uint32_t)(c - model->changes);
     apply(world, model, node, index);
@@ -458,8 +464,9 @@ void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model)
     for (uint32_t i = 1; i < model->change_count; i++) {
         fb_sim_model_change *c = &model->changes[i];
         uint16_t live = 0;
+        uint32_t any = fb_sim_creator(world, c->space); /* any member */
         for (uint32_t f = 0; f < FB_SIM_COLUMNS; f++) {
-            if (fb_sim_model_is_live(model, 0, i, f)) live |= (uint16_t)(1u << f);
+            if (fb_sim_model_is_live(model, any, i, f)) live |= (uint16_t)(1u << f);
         }
         c->touches = live; /* what the compacted one still sets */
     }

@@ -45,6 +45,7 @@ typedef struct fb_sim_model_change {
     uint16_t backup;    /* nodes whose backup has it */
     uint8_t author;
     uint8_t record;
+    uint8_t space;
     uint16_t touches; /* columns */
     uint16_t sets;
     uint32_t total;                   /* of an addition: what its life has added by it */
@@ -105,9 +106,9 @@ void fb_sim_model_cloned(fb_sim_model *model, uint32_t node, uint32_t of);
 /* Everybody holds the same: what is live nowhere is forgotten. */
 void fb_sim_model_forget(fb_sim_world *world, fb_sim_model *model);
 
-/* A change by its dot, or NULL. */
-fb_sim_model_change *fb_sim_model_find(fb_sim_model *model, fb_id node, uint64_t incarnation,
-                                       uint64_t seq);
+/* A change by its dot, which names one within the area of a space alone, or NULL. */
+fb_sim_model_change *fb_sim_model_find(fb_sim_model *model, uint32_t space, fb_id node,
+                                       uint64_t incarnation, uint64_t seq);
 /* A change of the same record is here that was written where this one had been seen: the node may
  * know by it that the value is gone, though what replaced it has not come. (A dot that a change
  * lists stands for the earlier ones of its life.) */

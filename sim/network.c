@@ -705,13 +705,13 @@ void fb_sim_network_unblocked(fb_sim_world *world)
 
 /* The external carrier. */
 
-void fb_sim_carrier_open(fb_sim_world *world, uint32_t a, uint32_t b)
+void fb_sim_carrier_open(fb_sim_world *world, uint32_t space, uint32_t a, uint32_t b)
 {
     if (!fb_sim_is_up(world, a) || !fb_sim_is_up(world, b)) return;
     fb_sim_network *net = &world->network;
     for (uint32_t i = 0; i < net->connection_count; i++) {
         fb_sim_connection *c = &net->connections[i];
-        if (c->state == FB_SIM_CONNECTION_FREE || !c->carrier) continue;
+        if (c->state == FB_SIM_CONNECTION_FREE || !c->carrier || c->space != space) continue;
         bool same = (c->ends[0].node == a && c->ends[1].node == b) ||
                     (c->ends[0].node == b && c->ends[1].node == a);
         if (!same) continue;
@@ -727,6 +727,7 @@ void fb_sim_carrier_open(fb_sim_world *world, uint32_t a, uint32_t b)
     }
     fb_sim_connection *c = connection_take(world);
     c->carrier = true;
+    c->space = (uint8_t)space;
     c->state = FB_SIM_CONNECTION_DIALLING;
     c->ends[0].node = (uint16_t)a;
     c->ends[1].node = (uint16_t)b;
@@ -752,7 +753,7 @@ void fb_sim_at_carrier(fb_sim_world *world, uint32_t end, uint32_t stamp)
     e->link = link_new(world, end);
     e->open = true;
     uint8_t bytes[48];
-    memcpy(bytes, world->space.b, 16);
+    memcpy(bytes, world->spaces[c->space].b, 16);
     memcpy(bytes + 16, world->nodes[c->ends[1 - (end & 1)].node].provider.public_key.b, 32);
     fb_sim_step(
         world, e->node,

@@ -92,6 +92,7 @@ typedef struct fb_sim_connection {
     uint32_t stamp; /* rises whenever the place is used again */
     uint32_t next_free;
     bool carrier;
+    uint8_t space; /* of a carrier: a number of the world */
     bool refused;  /* the dial's answer is a refusal */
     bool attacker; /* end 0 is nobody: recorded bytes are played */
     uint64_t dial; /* the dialler's number */
@@ -155,7 +156,7 @@ void fb_sim_at_carrier(fb_sim_world *world, uint32_t end, uint32_t stamp);
 void fb_sim_at_frame(fb_sim_world *world, uint32_t frame);
 
 /* Opens an external carrier between two nodes, unless they have one. */
-void fb_sim_carrier_open(fb_sim_world *world, uint32_t a, uint32_t b);
+void fb_sim_carrier_open(fb_sim_world *world, uint32_t space, uint32_t a, uint32_t b);
 /* The node's process ended: its connections break, noticed by the peers or not. */
 void fb_sim_network_crashed(fb_sim_world *world, uint32_t node);
 /* The weather changed: what was stuck may move on. */

@@ -61,6 +61,7 @@ typedef struct fb_sim_node {
     bool running;     /* loading is complete: FACT_STARTED of this incarnation was seen */
     bool needs_start;
     bool forgot;       /* its disk was lost: it has to join again */
+    uint8_t rejoins;   /* spaces that it has to join again then, as a bit set */
     uint32_t replaced; /* times its store became an old one, or empty */
     uint32_t boots;    /* stamp of what is in the queue for this process */
     uint64_t incarnation;

@@ -433,7 +433,7 @@ static void member_race(fb_sim_world *world, const fb_sim_window *w)
 {
     uint8_t bytes[40];
     fb_writer out = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&out, world->space);
+    fb_write_id(&out, world->spaces[0]);
     fb_write_id(&out, world->nodes[w->a].id);
     fb_write_u8(&out, 1);
     for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
@@ -459,7 +459,7 @@ static void rename_space(fb_sim_world *world, const fb_sim_window *w)
         int n = snprintf(name, sizeof name, "by %u #%u.%llu", (unsigned)who[i], (unsigned)w->key,
                          (unsigned long long)w->acts);
         fb_writer out = fb_writer_of(bytes, sizeof bytes);
-        fb_write_id(&out, world->space);
+        fb_write_id(&out, world->spaces[0]);
         fb_write_span16(&out, fb_span_of(name, (size_t)n));
         fb_sim_request(world, who[i], FB_VERB_SPACE_RENAME, 0, fb_writer_span(&out));
         world->fired[w->fault]++;
@@ -477,7 +477,7 @@ static void change_role(fb_sim_world *world, const fb_sim_window *w)
     }
     uint8_t bytes[40];
     fb_writer out = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&out, world->space);
+    fb_write_id(&out, world->spaces[0]);
     fb_write_id(&out, world->nodes[w->b].id);
     fb_write_u8(&out, (uint8_t)(1 + (w->key + w->acts) % 3));
     fb_sim_request(world, w->a, FB_VERB_SPACE_ROLE, 0, fb_writer_span(&out));
@@ -615,7 +615,10 @@ static void process_end(fb_sim_world *world, fb_sim_window *w)
         fb_sim_crash(world, w->a, 100 * MS);
         fb_sim_store_clear(&node->store);
         node->forgot = true;
-        if (w->a == 0) world->director->invite_void = true;
+        for (uint32_t s = 0; s < fb_sim_space_count(world); s++) {
+            if (fb_sim_is_member(world, s, w->a)) node->rejoins |= (uint8_t)(1u << s);
+            if (w->a == fb_sim_creator(world, s)) world->director->spaces[s].invite_void = true;
+        }
         fb_sim_forgot(world, w->a);
         world->fired[w->fault]++;
         break;

@@ -69,6 +69,11 @@ uint32_t fb_sim_record_of(const fb_sim_world *world, fb_id id)
                                                                       : UINT32_MAX;
 }
 
+uint32_t fb_sim_op_space(const fb_sim_world *world, uint32_t operation, uint32_t record)
+{
+    return operation == FB_SIM_OP_LIST ? 0 : fb_sim_space_of_record(world, record);
+}
+
 static fb_sim_client *client_of(const fb_sim_world *world, uint32_t node, uint32_t client)
 {
     return &world->workload->clients[node * FB_SIM_CLIENTS + client];
@@ -161,9 +166,9 @@ static void write_value(fb_writer *w, uint32_t node, const fb_sim_op *op, uint32
     fb_write_u8(w, '"');
 }
 
-static void write_collection(const fb_sim_world *world, fb_writer *w)
+static void write_collection(const fb_sim_world *world, fb_writer *w, uint32_t space)
 {
-    fb_write_id(w, world->space);
+    fb_write_id(w, world->spaces[space]);
     fb_write_u8(w, 1);
     fb_write_span16(w, fb_span_text(fb_sim_collection));
 }
@@ -186,7 +191,7 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
     static const fb_id zero = {{0}};
     fb_id etag = zero;
     if (c->conditional) memcpy(etag.b, c->etag, sizeof c->etag);
-    write_collection(world, w);
+    write_collection(world, w, fb_sim_op_space(world, op->operation, op->record));
     fb_id record = fb_sim_record_id(world, op->record);
     switch ((fb_sim_operation)op->operation) {
     case FB_SIM_OP_GET:
@@ -245,6 +250,15 @@ static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bit
     return FB_SIM_OP_CHANGE;
 }
 
+/* Of a space that the node is no member of it is asked now and then, as it has to refuse. */
+static uint8_t within_reach(const fb_sim_world *world, uint32_t node, uint32_t record,
+                            uint64_t dice)
+{
+    uint32_t space = fb_sim_space_of_record(world, record);
+    bool stays = fb_sim_is_member(world, space, fb_sim_identity(world, node)) || (dice & 7) == 0;
+    return (uint8_t)(stays ? record : record - FB_SIM_SECOND_RECORDS);
+}
+
 /* What the client does next; its count is the occurrence. */
 static fb_sim_op draw_op(const fb_sim_world *world, uint32_t node, uint32_t client, uint32_t count)
 {
@@ -253,7 +267,7 @@ static fb_sim_op draw_op(const fb_sim_world *world, uint32_t node, uint32_t clie
     fb_sim_op op = {.operation = (uint8_t)draw_operation(world->workload, bits & 0xffff)};
     /* Half of everything is about four records. */
     uint64_t of = (bits & (1u << 16)) != 0 ? 4 : FB_SIM_RECORDS;
-    op.record = (uint8_t)((bits >> 17 & 0xffff) % of);
+    op.record = within_reach(world, node, (uint32_t)((bits >> 17 & 0xffff) % of), bits >> 56);
     op.fields = (uint8_t)((bits >> 33) & ((1u << FB_SIM_FIELDS) - 1));
     op.items = (uint8_t)(1 + (bits >> 40) % 8);
     if (op.operation == FB_SIM_OP_WATCH) {
@@ -291,7 +305,7 @@ static fb_sim_op weathered(fb_sim_world *world, uint32_t node, const fb_sim_clie
                             (uint64_t)c->count * 8 + 2);
     const fb_sim_window *w = fb_sim_weather_over(world, FB_SIM_FAULT_HOT_KEY, node);
     if (w != NULL) {
-        op.record = (uint8_t)((w->p - 1) % FB_SIM_RECORDS);
+        op.record = within_reach(world, node, (uint32_t)((w->p - 1) % FB_SIM_RECORDS), bits >> 56);
         world->fired[FB_SIM_FAULT_HOT_KEY]++;
     }
     w = fb_sim_weather_over(world, FB_SIM_FAULT_GIANT_VALUES, node);
@@ -370,7 +384,7 @@ void fb_sim_workload_storm(fb_sim_world *world, uint32_t index, uint32_t count)
     for (uint32_t i = 0; i < count && !world->stop; i++) {
         if (!fb_sim_is_up(world, index) || world->nodes[index].boots != boots) return;
         fb_writer w = fb_writer_of(work->buffer, work->buffer_bytes);
-        write_collection(world, &w);
+        write_collection(world, &w, 0);
         bool list = i % 8 == 7;
         fb_write_id(&w, list ? zero : fb_sim_record_id(world, i % FB_SIM_RECORDS));
         if (list) fb_write_u32(&w, 4);

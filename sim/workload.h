@@ -121,6 +121,9 @@ fb_id fb_sim_record_id(const fb_sim_world *world, uint32_t record);
 /* Its number, or UINT32_MAX. */
 uint32_t fb_sim_record_of(const fb_sim_world *world, fb_id id);
 
+/* In which space an operation happens: a list is one of the first. */
+uint32_t fb_sim_op_space(const fb_sim_world *world, uint32_t operation, uint32_t record);
+
 extern const char fb_sim_collection[];
 
 #endif

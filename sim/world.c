@@ -119,6 +119,23 @@ static void use_large_pages(const fb_sim_config *config, void *memory, size_t by
 #endif
 }
 
+/* Some of the nodes, and not all of them. */
+static uint64_t second_draw(const fb_sim_config *config)
+{
+    uint32_t nodes = config->nodes;
+    if (nodes < 3 || nodes > FB_SIM_SECOND_NODES || config->degree != 0 || !config->reference) {
+        return 0;
+    }
+    uint64_t all = (UINT64_C(1) << nodes) - 1;
+    uint32_t least = nodes < 5 ? 2 : 3;
+    for (uint64_t i = 0;; i++) {
+        uint64_t mask = fb_draw(config->seed, FB_SIM_STREAM_TOPOLOGY, UINT64_MAX, i) & all;
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < nodes; k++) count += mask >> k & 1u;
+        if (count >= least && count < nodes) return mask;
+    }
+}
+
 fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
 {
     FB_ASSERT(config->nodes != 0 && config->nodes <= FB_SIM_NODES_MAX);
@@ -133,6 +150,9 @@ fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
         if (world->config.blob_bytes < UINT64_C(4) << 30) world->config.blob_bytes *= 2;
     }
     world->seed = config->seed;
+    if (config->second == FB_SIM_SECOND_DRAWN) world->config.second = second_draw(config);
+    world->members[0] = UINT64_MAX;
+    world->members[1] = world->config.second;
     fb_arena measure = {NULL, 0, 0};
     layout(world, &measure);
     /* Blobs and the scratch are large and mostly never touched: the system gives such memory when

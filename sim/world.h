@@ -20,6 +20,13 @@
 
 #define FB_SIM_NODES_MAX 512u
 
+/* Spaces that nodes share: one of all of them, and in most runs a second one of some. Records from
+ * this number on live in the second one where there is one. */
+#define FB_SIM_SPACES         2u
+#define FB_SIM_SECOND_RECORDS 24u
+#define FB_SIM_SECOND_DRAWN   UINT64_MAX
+#define FB_SIM_SECOND_NODES   6u /* a larger cluster has one only when it is told to */
+
 /* The true wall clock at the start of a run: some time in 2026. */
 #define FB_SIM_WALL_START_US INT64_C(1790000000000000)
 
@@ -69,6 +76,7 @@ struct fb_sim_config {
     fb_seed seed;
     char seed_text[44];
     uint32_t nodes;
+    uint64_t second;       /* members of the second space; 0: there is none; or drawn */
     uint32_t degree;       /* neighbours that each node dials and is dialled by; 0: all */
     uint64_t events;       /* steps after which the last round is healed */
     uint64_t duration_ns;  /* or simulated time; FB_NEVER: steps alone */
@@ -139,9 +147,9 @@ struct fb_sim_world {
     uint8_t *provider_scratch;
     size_t instance_bytes; /* of one fb_node */
     uint8_t *blob_memory;
-    fb_id space;         /* that all nodes share, once it exists */
-    fb_id space_foreign; /* a second one of some of them */
-    uint64_t requests;   /* numbers given so far */
+    fb_id spaces[FB_SIM_SPACES];     /* once they exist */
+    uint64_t members[FB_SIM_SPACES]; /* of them, as bit sets; 0 for a second one that is not */
+    uint64_t requests;               /* numbers given so far */
 
     uint64_t fired[FB_SIM_FAULTS];
     uint8_t *carriers; /* from * nodes + to: fb_sim_route */
@@ -204,6 +212,46 @@ void fb_sim_violated(fb_sim_world *world, fb_sim_result result, const char *chec
 static inline bool fb_sim_is_up(const fb_sim_world *world, uint32_t node)
 {
     return world->nodes[node].core != NULL;
+}
+
+static inline bool fb_sim_is_member(const fb_sim_world *world, uint32_t space, uint32_t node)
+{
+    return space == 0 || (node < 64 && (world->members[space] >> node & 1) != 0);
+}
+
+/* Whose identity a machine has now: its own, or that which it is a copy of. */
+static inline uint32_t fb_sim_identity(const fb_sim_world *world, uint32_t node)
+{
+    return world->nodes[node].cloned ? world->nodes[node].clone_of : node;
+}
+
+static inline uint32_t fb_sim_space_count(const fb_sim_world *world)
+{
+    return world->members[1] != 0 ? 2 : 1;
+}
+
+/* Of a record by its number. */
+static inline uint32_t fb_sim_space_of_record(const fb_sim_world *world, uint32_t record)
+{
+    return world->members[1] != 0 && record >= FB_SIM_SECOND_RECORDS ? 1 : 0;
+}
+
+/* By its id; FB_SIM_SPACES for another one. */
+static inline uint32_t fb_sim_space_of(const fb_sim_world *world, fb_id id)
+{
+    uint32_t space = 0;
+    while (space < FB_SIM_SPACES && !fb_id_equal(world->spaces[space], id)) space++;
+    return space;
+}
+
+/* Who makes a space: the first node, or the last member of the second one. */
+static inline uint32_t fb_sim_creator(const fb_sim_world *world, uint32_t space)
+{
+    uint32_t node = 0;
+    for (uint32_t i = 0; i < 64 && space != 0; i++) {
+        if ((world->members[space] >> i & 1) != 0) node = i;
+    }
+    return node;
 }
 
 /* Makes the state of all paths anew from the weather and held_apart. */

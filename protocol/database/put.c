@@ -527,6 +527,7 @@ static fb_status read_item(fb_node *node, fb_reader *r, uint32_t verb, uint64_t 
 {
     uint32_t space;
     FB_TRY(fb_space_read(node, r, principal, &space));
+    space = MUTANT(WRITES_IN_ONE_SPACE, space, 0);
     if (!fb_space_may_write(node, space)) return FB_ERR_NOT_AUTHORISED;
     bool put = verb == FB_VERB_RECORD_PUT;
     FB_TRY(fb_collection_read(node, r, space, put, &item->area));

@@ -81,17 +81,18 @@ static void round_end(fb_sim_world *world, void *own)
 {
     fb_sim_model *model = &((state *)own)->model;
     if (model->blind) return;
-    uint32_t core = 0;
+    uint32_t members = 0;
     bool all = true;
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         if (world->held_apart[i]) {
             all = false;
         } else {
-            core |= 1u << i;
+            members |= 1u << i;
         }
     }
     for (uint32_t i = 1; i < model->change_count; i++) {
         const fb_sim_model_change *c = &model->changes[i];
+        uint32_t core = members & (uint32_t)world->members[c->space];
         /* Its author's own disk went back: then it is whoever else has it that counts. */
         bool promised = c->acked && !c->excused && !c->forked && (core >> c->author & 1) != 0;
         bool somewhere = (c->stored & core) != 0;

@@ -39,9 +39,11 @@ static void learn(state *s, uint32_t node, const fb_effect *fx)
 static void over(fb_sim_world *world, void *own, uint32_t node)
 {
     state *s = own;
-    uint64_t key = fb_sim_pair_key(world->space, world->nodes[node].id, node + 1);
-    uint64_t *values = fb_sim_memo_find(&s->roles, key);
-    if (values != NULL && values[EVER] != 0) values[NOW] = WRITER;
+    for (uint32_t i = 0; i < fb_sim_space_count(world); i++) {
+        uint64_t key = fb_sim_pair_key(world->spaces[i], world->nodes[node].id, node + 1);
+        uint64_t *values = fb_sim_memo_find(&s->roles, key);
+        if (values != NULL && values[EVER] != 0) values[NOW] = WRITER;
+    }
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
@@ -52,9 +54,10 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         return;
     }
     fb_sim_change c = fb_sim_change_of(fx);
-    if (fb_sim_record_of(world, c.record) == UINT32_MAX) return; /* a statement */
-    const uint64_t *known =
-        fb_sim_memo_find(&s->roles, fb_sim_pair_key(world->space, c.node, node + 1));
+    uint32_t record = fb_sim_record_of(world, c.record);
+    if (record == UINT32_MAX) return; /* a statement */
+    fb_id space = world->spaces[fb_sim_space_of_record(world, record)];
+    const uint64_t *known = fb_sim_memo_find(&s->roles, fb_sim_pair_key(space, c.node, node + 1));
     bool writes = fx->a == FB_FACT_WRITTEN;
     if (known == NULL || known[NOW] != READER || (!writes && known[EVER] != 0)) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_authorship.id,

@@ -14,7 +14,10 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     fb_sim_model *model = fb_sim_model_of(world);
     if (model->blind || fx->b == 0) return;
     fb_sim_change what = fb_sim_change_of(fx);
-    const fb_sim_model_change *c = fb_sim_model_find(model, what.node, what.incarnation, what.seq);
+    uint32_t record = fb_sim_record_of(world, what.record);
+    if (record == UINT32_MAX) return;
+    const fb_sim_model_change *c = fb_sim_model_find(model, fb_sim_space_of_record(world, record),
+                                                     what.node, what.incarnation, what.seq);
     if (c == NULL) return;
     int64_t future_us = fb_options_small().timing.window_future_us;
     int64_t wall_us = fb_sim_clock_wall(&world->nodes[node].clock, world->now_ns);

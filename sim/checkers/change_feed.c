@@ -108,7 +108,7 @@ static uint32_t space_of(const fb_sim_world *world, const fb_node *core)
 {
     if (!world->config.reference) return FB_NONE; /* a toy */
     for (uint32_t i = 0; i < core->options.sizes.spaces; i++) {
-        if (fb_space_at(core, i)->used && fb_id_equal(fb_space_at(core, i)->id, world->space)) {
+        if (fb_space_at(core, i)->used && fb_id_equal(fb_space_at(core, i)->id, world->spaces[0])) {
             return i;
         }
     }
@@ -147,9 +147,10 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         started(world, s, node);
         return;
     }
-    if (!s->known && !fb_id_is_zero(world->space)) {
-        s->notes = fb_area_id(world->space, FB_AREA_COLLECTION, fb_span_text(fb_sim_collection));
-        s->own = fb_area_id(world->space, FB_AREA_SPACE, fb_span_of(NULL, 0));
+    if (!s->known && !fb_id_is_zero(world->spaces[0])) {
+        s->notes =
+            fb_area_id(world->spaces[0], FB_AREA_COLLECTION, fb_span_text(fb_sim_collection));
+        s->own = fb_area_id(world->spaces[0], FB_AREA_SPACE, fb_span_of(NULL, 0));
         s->known = true;
     }
     fb_reader r = fb_reader_of(fb_sim_fact_bytes(fx));

@@ -39,11 +39,9 @@ static const fb_area *area_of(const fb_node *core, fb_id id)
     return NULL;
 }
 
-static void round_end(fb_sim_world *world, void *own)
+static void look(fb_sim_world *world, fb_id space)
 {
-    (void)own;
-    if (!world->config.reference) return;
-    fb_id id = fb_area_id(world->space, FB_AREA_COLLECTION, fb_span_text(fb_sim_collection));
+    fb_id id = fb_area_id(space, FB_AREA_COLLECTION, fb_span_text(fb_sim_collection));
     const fb_area *first = NULL;
     uint64_t content = 0;
     uint32_t who = 0;
@@ -62,6 +60,14 @@ static void round_end(fb_sim_world *world, void *own)
                             "%s and %s have the same fingerprint and other records",
                             fb_sim_name(who), fb_sim_name(i));
         }
+    }
+}
+
+static void round_end(fb_sim_world *world, void *own)
+{
+    (void)own;
+    for (uint32_t s = 0; s < fb_sim_space_count(world) && world->config.reference; s++) {
+        look(world, world->spaces[s]);
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct sender {
 } sender;
 
 typedef struct state {
-    sender *senders; /* receiver * NODES + sender */
+    sender *senders; /* (space * NODES + receiver) * NODES + sender */
 } state;
 
 static void layout(fb_sim_world *world, void *own, fb_arena *arena)
@@ -24,7 +24,12 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     state local;
     state *s = own != NULL ? own : &local;
     if (world->config.nodes > NODES) return;
-    s->senders = fb_arena_take(arena, (size_t)NODES * NODES, sizeof *s->senders);
+    s->senders = fb_arena_take(arena, (size_t)FB_SIM_SPACES * NODES * NODES, sizeof *s->senders);
+}
+
+static sender *sender_of(const state *s, uint32_t space, uint32_t node, uint32_t peer)
+{
+    return &s->senders[(size_t)(space * NODES + node) * NODES + peer];
 }
 
 static void look(fb_sim_world *world, const sender *from, uint32_t node, uint32_t peer,
@@ -46,8 +51,9 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     state *s = own;
     const fb_sim_told *told = world->checks->told;
     uint32_t peer = told->peer;
-    if (s->senders == NULL || peer == UINT32_MAX) return;
-    sender *from = &s->senders[node * NODES + peer];
+    uint32_t space = fb_sim_space_of(world, told->message.space);
+    if (s->senders == NULL || peer == UINT32_MAX || space == FB_SIM_SPACES) return;
+    sender *from = sender_of(s, space, node, peer);
     if (fx->a == FB_FACT_FLOOR) {
         /* Set back (P-5): what was forgotten before counts as new. */
         if ((int64_t)fx->b < from->floor_ms) from->count = 0;
@@ -65,8 +71,8 @@ static void over(fb_sim_world *world, void *own, uint32_t node)
 {
     state *s = own;
     (void)world;
-    for (uint32_t i = 0; i < NODES && s->senders != NULL; i++) {
-        s->senders[node * NODES + i] = (sender){.floor_ms = INT64_MIN};
+    for (uint32_t i = 0; i < FB_SIM_SPACES * NODES && s->senders != NULL; i++) {
+        *sender_of(s, i / NODES, node, i % NODES) = (sender){.floor_ms = INT64_MIN};
     }
 }
 

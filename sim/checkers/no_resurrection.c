@@ -93,7 +93,7 @@ static void round_end(fb_sim_world *world, void *own)
     if ((s->noted & ~s->restored) == 0) fb_sim_memo_clear(&s->dots);
     s->noted = noted;
     s->restored = 0;
-    fb_id id = fb_area_id(world->space, FB_AREA_COLLECTION, fb_span_text(fb_sim_collection));
+    fb_id id = fb_area_id(world->spaces[0], FB_AREA_COLLECTION, fb_span_text(fb_sim_collection));
     const fb_node *core = world->nodes[at].core;
     s->round++;
     s->world = world;

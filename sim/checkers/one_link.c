@@ -49,38 +49,51 @@ static void over(fb_sim_world *world, void *own, uint32_t node)
     }
 }
 
-static uint32_t links_between(const fb_sim_world *world, const state *s, uint32_t i, uint32_t j)
+static uint32_t links_between(const fb_sim_world *world, const state *s, uint32_t space, uint32_t i,
+                              uint32_t j)
 {
     uint32_t count = 0;
     for (uint32_t e = 0; e < ends(world); e++) {
         const link_state *l = &s->links[e];
         if (l->link == 0 || l->node != i || !fb_id_equal(l->peer, world->nodes[j].id)) continue;
-        if (fb_id_equal(l->space, world->space)) count++;
+        if (fb_id_equal(l->space, world->spaces[space])) count++;
     }
     return count;
 }
 
-static void round_end(fb_sim_world *world, void *own)
+static void judge(fb_sim_world *world, const state *s, uint32_t space, uint32_t i, uint32_t j)
 {
-    const state *s = own;
     /* A schedule may not give them the time: one end can hold a link until it notices the silence
      * of a peer that is over. */
     bool in_time = world->now_ns > world->director->quiet_ns;
     /* Of a sparse cluster not every pair has an address; a toy node tells nothing of its links. */
     bool every_pair = world->config.degree == 0 && world->config.reference && in_time &&
                       ORACLE(UNLINKED_ALLOWED, true, false);
-    for (uint32_t i = 0; i < world->config.nodes; i++) {
-        for (uint32_t j = 0; j < world->config.nodes; j++) {
-            if (i == j || !world->nodes[i].running || !world->nodes[j].running) continue;
-            if (world->held_apart[i] || world->held_apart[j]) continue;
-            uint32_t here = links_between(world, s, i, j), there = links_between(world, s, j, i);
-            if (ORACLE(TWO_LINKS_ALLOWED, false, here >= 1 && there >= 1)) continue;
-            if (here == there && (here == 1 || (here == 0 && !every_pair))) continue;
-            if (here != there && !in_time) continue;
-            fb_sim_violated(world, FB_SIM_LIVENESS, fb_sim_check_one_link.id,
-                            "%s has %u open links to %s, which has %u to it", fb_sim_name(i), here,
-                            fb_sim_name(j), there);
-            return;
+    uint32_t here = links_between(world, s, space, i, j);
+    uint32_t there = links_between(world, s, space, j, i);
+    if (ORACLE(TWO_LINKS_ALLOWED, false, here >= 1 && there >= 1)) return;
+    if (here == there && (here == 1 || (here == 0 && !every_pair))) return;
+    if (here != there && !in_time) return;
+    fb_sim_violated(world, FB_SIM_LIVENESS, fb_sim_check_one_link.id,
+                    "%s has %u open links to %s in space %u, which has %u to it", fb_sim_name(i),
+                    here, fb_sim_name(j), (unsigned)space, there);
+}
+
+static bool takes_part(const fb_sim_world *world, uint32_t space, uint32_t node)
+{
+    return fb_sim_is_member(world, space, node) && world->nodes[node].running &&
+           !world->held_apart[node];
+}
+
+static void round_end(fb_sim_world *world, void *own)
+{
+    for (uint32_t space = 0; space < fb_sim_space_count(world); space++) {
+        for (uint32_t i = 0; i < world->config.nodes; i++) {
+            for (uint32_t j = 0; j < world->config.nodes && !world->stop; j++) {
+                if (i == j || !takes_part(world, space, i) || !takes_part(world, space, j))
+                    continue;
+                judge(world, own, space, i, j);
+            }
         }
     }
 }

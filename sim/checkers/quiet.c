@@ -34,7 +34,9 @@ static void round_end(fb_sim_world *world, void *own)
     /* What only a node out of reach has is asked for in vain, ever more seldom, and each such wish
      * is given up once (DESIGN 3.1, fetch; collections and the space's own area). */
     uint64_t wishes = 0;
-    for (uint32_t i = 0; i < world->config.nodes; i++) wishes += world->held_apart[i] ? 2 : 0;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        wishes += world->held_apart[i] ? 2 * fb_sim_space_count(world) : 0;
+    }
     if (s->sent > ORACLE(QUIET_ENOUGH, 0u, 100u) || s->sealed > wishes) {
         fb_sim_violated(world, FB_SIM_LIVENESS, fb_sim_check_quiet.id,
                         "after agreement: %llu signals, %llu write sets, the last of %s",

@@ -33,6 +33,7 @@ typedef struct state {
     taking *takings;
     cut *cuts;
     uint32_t taking_count, cut_count;
+    fb_id space;
     fb_id own_area;
     /* What is found wrong. */
     bool wrong;
@@ -121,12 +122,13 @@ static void look_at_batch(void *user, fb_span key, fb_span value)
     uint64_t incarnation = fb_read_u64(&k), number = fb_read_u64(&k);
     fb_read_u8(&v);
     fb_reader h = fb_reader_of(fb_read_span16(&v));
-    fb_read_id(&h);
-    fb_id area = fb_read_id(&h);
+    fb_id space = fb_read_id(&h), area = fb_read_id(&h);
     fb_read_b32(&h);
     fb_read_bytes(&h, 24);
     uint32_t claim = claim_of(&h, signer);
     if (h.failed || k.failed || fb_id_equal(area, s->own_area)) return;
+    /* Rights are taken away in the first space alone. */
+    if (!fb_id_equal(space, s->space)) return;
     for (uint32_t i = 0; i < s->taking_count; i++) {
         const taking *t = &s->takings[i];
         if (t->several || t->role == WRITER || !fb_id_equal(t->subject, signer) ||
@@ -146,7 +148,8 @@ static void round_end(fb_sim_world *world, void *own)
 {
     state *s = own;
     static const uint8_t standings = FB_TAG_STANDING, cuts = FB_TAG_CUT, batches = FB_TAG_BATCH;
-    s->own_area = fb_area_id(world->space, FB_AREA_SPACE, (fb_span){NULL, 0});
+    s->space = world->spaces[0];
+    s->own_area = fb_area_id(world->spaces[0], FB_AREA_SPACE, (fb_span){NULL, 0});
     for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
         if (world->held_apart[i]) continue;
         const fb_sim_store *store = &world->nodes[i].store;

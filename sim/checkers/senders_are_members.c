@@ -21,7 +21,8 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 {
     state *s = own;
     fb_sim_message m = fb_sim_message_of(fx);
-    uint64_t key = fb_sim_pair_key(m.space, m.peer, node + 1);
+    /* A copy of a store holds for members whom the store does. */
+    uint64_t key = fb_sim_pair_key(m.space, m.peer, fb_sim_identity(world, node) + 1);
     if (fx->a == FB_FACT_MEMBER) {
         fb_sim_memo_put(&s->members, key, fx->b);
         return;

@@ -14,6 +14,7 @@ typedef struct message {
     uint64_t key;
     uint64_t sent_ns;
     uint32_t target;
+    uint32_t space;
 } message;
 
 typedef struct node_state {
@@ -23,13 +24,14 @@ typedef struct node_state {
 
 typedef struct link_state {
     uint64_t link;
-    uint32_t peer;
+    uint32_t peer; /* UINT32_MAX: nobody, or in no space that is known */
+    uint32_t space;
 } link_state;
 
 typedef struct state {
     node_state *nodes;
     link_state *links;  /* by end */
-    uint64_t *bound_ns; /* from * nodes + to; 0: no link */
+    uint64_t *bound_ns; /* (space * nodes + from) * nodes + to; 0: no link */
 } state;
 
 static void layout(fb_sim_world *world, void *own, fb_arena *arena)
@@ -39,26 +41,30 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     uint32_t nodes = world->config.nodes;
     s->nodes = fb_arena_take(arena, nodes, sizeof *s->nodes);
     s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
-    s->bound_ns = fb_arena_take(arena, (size_t)nodes * nodes, sizeof *s->bound_ns);
+    s->bound_ns = fb_arena_take(arena, (size_t)FB_SIM_SPACES * nodes * nodes, sizeof *s->bound_ns);
     for (uint32_t i = 0; i < nodes; i++) {
         message *waiting = fb_arena_take(arena, WAITING, sizeof *waiting);
         if (s->nodes != NULL) s->nodes[i].waiting = waiting;
     }
 }
 
-static uint64_t *bound_of(const fb_sim_world *world, const state *s, uint32_t from, uint32_t to)
+static uint64_t *bound_of(const fb_sim_world *world, const state *s, uint32_t space, uint32_t from,
+                          uint32_t to)
 {
-    return &s->bound_ns[(size_t)from * world->config.nodes + to];
+    size_t nodes = world->config.nodes;
+    return &s->bound_ns[(space * nodes + from) * nodes + to];
 }
 
 static void links_change(fb_sim_world *world, state *s, uint32_t node, const fb_effect *fx)
 {
     link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
     if (fx->a == FB_FACT_LINK_BOUND) {
-        *l = (link_state){fx->b, world->checks->told->peer};
-        if (l->peer != UINT32_MAX) *bound_of(world, s, node, l->peer) = world->now_ns;
+        const fb_sim_told *told = world->checks->told;
+        *l = (link_state){fx->b, told->peer, fb_sim_space_of(world, told->message.space)};
+        if (l->space == FB_SIM_SPACES) l->peer = UINT32_MAX;
+        if (l->peer != UINT32_MAX) *bound_of(world, s, l->space, node, l->peer) = world->now_ns;
     } else if (l->link == fx->b && l->peer != UINT32_MAX) {
-        *bound_of(world, s, node, l->peer) = 0;
+        *bound_of(world, s, l->space, node, l->peer) = 0;
     }
 }
 
@@ -77,7 +83,8 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         return;
     }
     uint32_t peer = world->checks->told->peer;
-    if (peer == UINT32_MAX) return;
+    uint32_t space = fb_sim_space_of(world, world->checks->told->message.space);
+    if (peer == UINT32_MAX || space == FB_SIM_SPACES) return;
     bool comes = fx->a == FB_FACT_DELIVERED || fx->a == FB_FACT_REFUSED;
     uint64_t key = world->checks->told->key;
     if (fx->a != FB_FACT_SENT) {
@@ -86,14 +93,16 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     }
     node_state *n = &s->nodes[node];
     if (n->count < ORACLE(NOTHING_WAITS, WAITING, 0u))
-        n->waiting[n->count++] = (message){key, world->now_ns, peer};
+        n->waiting[n->count++] = (message){key, world->now_ns, peer, space};
 }
 
 static void over(fb_sim_world *world, void *own, uint32_t node)
 {
     state *s = own;
     s->nodes[node].count = 0;
-    for (uint32_t i = 0; i < world->config.nodes; i++) *bound_of(world, s, node, i) = 0;
+    for (uint32_t space = 0; space < FB_SIM_SPACES; space++) {
+        memset(bound_of(world, s, space, node, 0), 0, world->config.nodes * sizeof(uint64_t));
+    }
 }
 
 static void round_end(fb_sim_world *world, void *own)
@@ -104,7 +113,7 @@ static void round_end(fb_sim_world *world, void *own)
         if (world->liars[i]) n->count = 0; /* its messages are what it makes of them */
         for (uint32_t k = 0; k < n->count && !world->held_apart[i]; k++) {
             const message *m = &n->waiting[k];
-            uint64_t bound = *bound_of(world, s, i, m->target);
+            uint64_t bound = *bound_of(world, s, m->space, i, m->target);
             if (world->held_apart[m->target] || bound == 0) continue;
             if (world->now_ns < bound + SETTLE_NS || world->now_ns < m->sent_ns + SETTLE_NS) {
                 continue;

@@ -66,6 +66,7 @@ static void judge(fb_sim_world *world, fb_sim_model *model, const fb_sim_questio
 {
     uint32_t shown[FB_SIM_FIELDS][FB_SIM_MODEL_LIVE];
     uint32_t counts[FB_SIM_FIELDS] = {0};
+    uint32_t space = fb_sim_space_of_record(world, q->record);
     fb_reader r = fb_reader_of(answer);
     if (answer.len != 0) {
         fb_read_id(&r);
@@ -82,7 +83,7 @@ static void judge(fb_sim_world *world, fb_sim_model *model, const fb_sim_questio
             uint64_t seq = fb_read_u64(&r);
             fb_read_u64(&r);
             fb_read_span32(&r);
-            const fb_sim_model_change *c = fb_sim_model_find(model, node, incarnation, seq);
+            const fb_sim_model_change *c = fb_sim_model_find(model, space, node, incarnation, seq);
             if (f >= FB_SIM_FIELDS) continue; /* of another kind: kinds-add-up */
             if (c == NULL || counts[f] == FB_SIM_MODEL_LIVE) return;
             shown[f][counts[f]++] = (uint32_t)(c - model->changes);

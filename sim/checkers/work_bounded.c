@@ -44,11 +44,12 @@ static void round_end(fb_sim_world *world, void *own)
 {
     state *s = own;
     uint64_t nodes = world->config.nodes;
+    uint64_t pairs = nodes * nodes * fb_sim_space_count(world); /* each has a link */
     uint64_t steps = world->steps - s->steps, applied = world->applied - s->applied;
     uint64_t requests = world->requests - s->requests;
     uint64_t seconds = (world->now_ns - s->began_ns) / SECOND + 1;
-    uint64_t most = 10 * requests + 20 * applied + 400 * s->links + 2000 * s->starts +
-                    8 * nodes * nodes * seconds;
+    uint64_t most =
+        10 * requests + 20 * applied + 400 * s->links + 2000 * s->starts + 8 * pairs * seconds;
     if (steps > most && world->traitor == UINT32_MAX) {
         fb_sim_violated(world, FB_SIM_LIVENESS, "work-bounded",
                         "%llu steps in %llu s, for %llu requests, %llu changes applied, %llu links "
@@ -60,7 +61,8 @@ static void round_end(fb_sim_world *world, void *own)
     }
     /* Pauses double from a quarter of a second to half a minute (profile 7): of one outage, a dozen
      * tries of each address and a few a minute. */
-    uint64_t most_dials = 6 * (s->links + nodes * (s->starts + 1)) + nodes * nodes * seconds / 4;
+    uint64_t most_dials =
+        6 * (s->links + nodes * fb_sim_space_count(world) * (s->starts + 1)) + pairs * seconds / 4;
     if (s->dials > most_dials) {
         fb_sim_violated(world, FB_SIM_LIVENESS, "work-bounded",
                         "%llu tries to dial in %llu s, for %llu links that came or went and %llu "
@@ -71,7 +73,7 @@ static void round_end(fb_sim_world *world, void *own)
     }
     /* A member that lies sends what it likes. */
     uint64_t most_bytes = 4096 * applied + 256 * requests + 16384 * s->links + 65536 * s->starts +
-                          512 * nodes * nodes * seconds;
+                          512 * pairs * seconds;
     if (s->bytes > most_bytes && world->traitor == UINT32_MAX) {
         fb_sim_violated(
             world, FB_SIM_LIVENESS, "work-bounded",

@@ -302,6 +302,7 @@ enum {
     SEEN_CALM,
     SEEN_SETUP,
     SEEN_SETTLE,
+    SEEN_SECOND,
 };
 
 static void text_take(parser *s, const char *what, char *out, size_t cap)
@@ -400,10 +401,24 @@ static void set_line(parser *s)
     if (!s->failed) refuse(s, w, "no setting of this name");
 }
 
+/* The rest of the line, as a bit set. */
+static uint64_t nodes_take(parser *s)
+{
+    uint64_t nodes = 0;
+    do {
+        uint64_t bit = UINT64_C(1) << node_take(s);
+        if (!s->failed && (nodes & bit) != 0) {
+            refuse(s, &s->words[s->at - 1], "one node twice");
+        }
+        nodes |= bit;
+    } while (!s->failed && s->at < s->count);
+    return nodes;
+}
+
 static bool header_line(parser *s, const word *verb)
 {
-    static const char *const verbs[] = {"seed", "nodes", "bug",   "expect",
-                                        "hash", "calm",  "setup", "settle"};
+    static const char *const verbs[] = {"seed", "nodes", "bug",    "expect", "hash",
+                                        "calm", "setup", "settle", "second"};
     if (is(verb, "set")) {
         if (s->out->round_count != 0) refuse(s, verb, "this comes before the first round");
         set_line(s);
@@ -443,6 +458,9 @@ static bool header_line(parser *s, const word *verb)
     case SEEN_SETUP:
         s->out->setup_ns = time_take(s);
         break;
+    case SEEN_SECOND:
+        s->out->second = nodes_take(s);
+        break;
     default:
         s->out->settle_ns = time_take(s);
         break;
@@ -459,13 +477,7 @@ static void round_line(parser *s, const word *verb)
     uint64_t length = time_take(s);
     uint64_t core = 0;
     if (take_if(s, "core")) {
-        do {
-            uint64_t bit = UINT64_C(1) << node_take(s);
-            if (!s->failed && (core & bit) != 0) {
-                refuse(s, &s->words[s->at - 1], "one node twice");
-            }
-            core |= bit;
-        } while (!s->failed && s->at < s->count);
+        core = nodes_take(s);
     }
     if (s->failed) return;
     uint32_t count = s->out->round_count;

@@ -239,10 +239,23 @@ static void put(FILE *out, const char *indent, const words *w)
     fprintf(out, "%.*s\n", (int)left, text);
 }
 
+static void nodes_words(const fb_sim_plan *schedule, uint64_t nodes, words *w)
+{
+    for (uint32_t node = 0; node < schedule->nodes; node++) {
+        if ((nodes >> (node % 64) & 1) != 0) word(w, "%s", name(node));
+    }
+}
+
 static void header(const fb_sim_plan *schedule, FILE *out)
 {
     fprintf(out, "schedule %u\nseed %s\nnodes %u\n", FB_SIM_SCHEDULE_VERSION, schedule->seed_text,
             (unsigned)schedule->nodes);
+    if (schedule->second != 0) {
+        words w = {.used = 0};
+        word(&w, "second");
+        nodes_words(schedule, schedule->second, &w);
+        put(out, "", &w);
+    }
     if (schedule->bug[0] != 0) fprintf(out, "bug %s\n", schedule->bug);
     if (schedule->expect == FB_SIM_EXPECT_PASS) fprintf(out, "expect pass\n");
     if (schedule->expect == FB_SIM_EXPECT_VIOLATES) {
@@ -276,9 +289,9 @@ void fb_sim_plan_print(const fb_sim_plan *schedule, FILE *out)
         words w = {.used = 0};
         word(&w, "round %llu for %s", (unsigned long long)round->number,
              time_of(round->length_ns).text);
-        if (round->core != 0) word(&w, "core");
-        for (uint32_t node = 0; round->core != 0 && node < schedule->nodes; node++) {
-            if ((round->core >> (node % 64) & 1) != 0) word(&w, "%s", name(node));
+        if (round->core != 0) {
+            word(&w, "core");
+            nodes_words(schedule, round->core, &w);
         }
         put(out, "", &w);
         for (; at < schedule->line_count && schedule->lines[at].round == i; at++) {

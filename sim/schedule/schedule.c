@@ -401,6 +401,7 @@ void fb_sim_plan_config(const fb_sim_plan *schedule, fb_sim_config *out)
         setting_put(out, &fb_sim_setting_rows[schedule->settings[i].row],
                     schedule->settings[i].value);
     }
+    out->second = schedule->second;
     out->faults = !schedule->calm;
     out->events = UINT64_MAX;
     out->duration_ns = FB_NEVER;

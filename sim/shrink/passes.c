@@ -157,11 +157,27 @@ static bool try_nodes(fb_sim_shrinker *s, uint32_t nodes)
         candidate.rounds[i].core &= all;
         if (candidate.rounds[i].core == all) candidate.rounds[i].core = 0;
     }
+    candidate.second &= nodes >= 64 ? UINT64_MAX : (UINT64_C(1) << nodes) - 1;
     return fb_sim_shrink_try(s, &candidate);
+}
+
+/* A second space goes whole, or loses members. */
+static void try_second(fb_sim_shrinker *s)
+{
+    for (uint32_t i = 0; i <= 64 && s->best.second != 0 && !fb_sim_shrink_is_over(s); i++) {
+        fb_sim_plan candidate = copy_of(&s->best);
+        candidate.second &= i == 0 ? 0 : ~(UINT64_C(1) << (i - 1));
+        if (candidate.second == s->best.second) {
+            fb_sim_plan_free(&candidate);
+            continue;
+        }
+        fb_sim_shrink_try(s, &candidate);
+    }
 }
 
 void fb_sim_shrink_classes(fb_sim_shrinker *s)
 {
+    try_second(s);
     for (uint32_t nodes = 2; nodes < s->best.nodes && nodes < 5; nodes++) {
         if (try_nodes(s, nodes)) break;
     }
@@ -194,6 +210,8 @@ static uint64_t used_nodes(const fb_sim_plan *plan)
 /* Moves node `from` to the place of `to`, which nobody needs. */
 static void node_move(fb_sim_plan *plan, uint32_t from, uint32_t to)
 {
+    uint64_t member = plan->second >> from & 1;
+    plan->second = (plan->second & ~(UINT64_C(1) << to | UINT64_C(1) << from)) | member << to;
     for (uint32_t i = 0; i < plan->line_count; i++) {
         fb_sim_line *line = &plan->lines[i];
         if (line->a == from) line->a = to;
@@ -337,6 +355,7 @@ void fb_sim_shrink_lines(fb_sim_shrinker *s)
 
 void fb_sim_shrink_header(fb_sim_shrinker *s)
 {
+    try_second(s);
     for (uint32_t i = s->best.setting_count; i-- > 0 && !fb_sim_shrink_is_over(s);) {
         fb_sim_plan candidate = copy_of(&s->best);
         candidate.setting_count--;

@@ -46,7 +46,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         by = by * 10 + (uint32_t)(bytes.p[i] - '0');
     }
     if (by >= world->config.nodes) return;
-    uint64_t key = fb_sim_pair_key(world->spaces[0], world->nodes[by].id, node + 1);
+    uint64_t key = fb_sim_pair_key(world->spaces[0], world->nodes[by].home, node + 1);
     if (fb_sim_memo_find(&s->admins, key) != NULL) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_membership.id,
                     "%s calls the space as %s wants it, which is no admin", fb_sim_name(node),

@@ -16,6 +16,13 @@ bool fb_document_store_is_mongodb(const char *setting)
     return false;
 }
 
+bool fb_document_store_names_database(const char *setting)
+{
+    const char *hosts = strstr(setting, "//");
+    const char *name = hosts == NULL ? NULL : strchr(hosts + 2, '/');
+    return name != NULL && name[1] != 0 && name[1] != '?';
+}
+
 void fb_document_store_hide(const char *setting, char *out, size_t len)
 {
     const char *from = strstr(setting, "//");

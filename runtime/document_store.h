@@ -13,8 +13,9 @@ typedef struct fb_document_store {
     fb_documents *documents;
 } fb_document_store;
 
-/* The setting asks for MongoDB. */
+/* The setting asks for MongoDB; and names a database there. */
 bool fb_document_store_is_mongodb(const char *setting);
+bool fb_document_store_names_database(const char *setting);
 
 /* The same address without what is secret in it: the part between "//" and "@". */
 void fb_document_store_hide(const char *setting, char *out, size_t len);

@@ -30,7 +30,8 @@ static const char *value_wrong(fb_setting which, const char *text)
     case FB_SET_API:
         return address_wrong(which, text);
     case FB_SET_STORE:
-        return strcmp(text, "local") == 0 || fb_document_store_is_mongodb(text)
+        return strcmp(text, "local") == 0 || (fb_document_store_is_mongodb(text) &&
+                                              fb_document_store_names_database(text))
                    ? NULL
                    : "local or mongodb://HOST/DATABASE is expected";
     case FB_SET_LOG_FORMAT:

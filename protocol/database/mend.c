@@ -50,10 +50,11 @@ struct fb_mend {
     uint32_t count, at;
     fb_id records[FB_BATCH_CHANGES_MAX];
     uint8_t *going; /* the batch itself */
-    uint32_t going_len;
+    size_t going_max;
+    size_t going_len;
     /* The record at hand: as merged so far. */
     bool touched; /* by a change that stays */
-    uint8_t *state, *other;
+    uint8_t *state;
     size_t state_len;
     kept_change text; /* of a record that is one: the statement that counts then */
     uint8_t from[FB_BATCH_KEY_BYTES + 1];
@@ -152,13 +153,15 @@ void fb_mend_layout(fb_node *node, fb_arena *arena)
     size_t most = node->options.sizes.write_set_bytes / 4;
     if (most > FB_RECORD_BYTES_MAX_STORED) most = FB_RECORD_BYTES_MAX_STORED;
     uint8_t *state = fb_arena_take(arena, most, 1);
-    uint8_t *other = fb_arena_take(arena, most, 1);
-    uint8_t *going = fb_arena_take(arena, FB_BATCH_BYTES_MAX, 1);
+    /* A batch came as one piece of a call, or was made to fit one. */
+    size_t going_max = node->options.sizes.call_bytes;
+    if (going_max > FB_BATCH_BYTES_MAX) going_max = FB_BATCH_BYTES_MAX;
+    uint8_t *going = fb_arena_take(arena, going_max, 1);
     fb_timer_register(node, FB_TIMER_MEND, mend_due, 1);
     if (node->database == NULL) return;
     m->state = state;
-    m->other = other;
     m->going = going;
+    m->going_max = going_max;
     node->database->mend = m;
 }
 
@@ -227,8 +230,9 @@ static void read_run(fb_node *node, fb_op *op)
         if (!known) m->records[m->count++] = changes[i].record;
     }
     m->claim_before = FB_CLAIM_FIRST;
-    m->going_len = (uint32_t)entry.value.len;
-    memcpy(m->going, entry.value.p, entry.value.len);
+    /* One of a time when calls were larger: what it said is unfolded at the next start. */
+    m->going_len = entry.value.len <= m->going_max ? entry.value.len : 0;
+    memcpy(m->going, entry.value.p, m->going_len);
     fb_batch before;
     if (m->batch > 1 && fb_op_value(node, op, 1, &entry) && entry.value.len == entry.value_len &&
         fb_batch_decode(entry.value, &before, changes) == FB_OK) {
@@ -376,15 +380,13 @@ static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_i
         m->touched = true;
         if (own_area(node, m->area)) keep_text(m, bytes, &changes[i], at->dot, batch, signer);
         if (fb_record_decode(fb_span_of(m->state, m->state_len), &record) != FB_OK ||
-            fb_record_merge(&record, &changes[i], at->dot, &ops, m->other,
+            fb_record_merge(&record, &changes[i], at->dot, &ops, node->database->stage.merged,
                             node->database->stage.scratch, node->database->record_max,
                             &merged) != FB_OK) {
             continue; /* larger than a record may be: no order of coming would have taken it */
         }
         m->state_len = merged.stored.len;
-        uint8_t *state = m->state;
-        m->state = m->other;
-        m->other = state;
+        memcpy(m->state, merged.stored.p, merged.stored.len);
     }
 }
 

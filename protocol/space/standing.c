@@ -42,35 +42,30 @@ void fb_standings_layout(fb_node *node, fb_arena *arena)
     node->spaces->cut_cap = cuts;
 }
 
+/* What was never taken is not touched: most nodes see few such statements. */
 void fb_standings_reset(fb_node *node)
 {
     struct fb_spaces *spaces = node->spaces;
     spaces->standing_free = spaces->cut_free = 0;
+    spaces->standing_taken = spaces->cut_taken = 0;
     spaces->cuts_left = spaces->cut_cap;
-    for (uint32_t i = spaces->standing_cap; i-- > 0;) {
-        spaces->standing[i].used = false;
-        spaces->standing[i].next = spaces->standing_free;
-        spaces->standing_free = i + 1;
-    }
-    for (uint32_t i = spaces->cut_cap; i-- > 0;) {
-        spaces->cut[i].used = false;
-        spaces->cut[i].next = spaces->cut_free;
-        spaces->cut_free = i + 1;
-    }
 }
 
 bool fb_standing_fits(const fb_node *node, uint32_t cuts)
 {
-    return node->spaces->standing_free != 0 && node->spaces->cuts_left >= cuts;
+    const struct fb_spaces *spaces = node->spaces;
+    bool left = spaces->standing_free != 0 || spaces->standing_taken < spaces->standing_cap;
+    return left && spaces->cuts_left >= cuts;
 }
 
 static fb_cut *cut_add(fb_node *node, fb_standing *s)
 {
     struct fb_spaces *spaces = node->spaces;
-    if (spaces->cut_free == 0) return NULL;
-    uint32_t index = spaces->cut_free - 1;
+    if (spaces->cuts_left == 0) return NULL;
+    bool again = spaces->cut_free != 0;
+    uint32_t index = again ? spaces->cut_free - 1 : spaces->cut_taken++;
     fb_cut *cut = &spaces->cut[index];
-    spaces->cut_free = cut->next;
+    if (again) spaces->cut_free = cut->next;
     spaces->cuts_left--;
     memset(cut, 0, sizeof *cut);
     cut->used = true;
@@ -110,10 +105,11 @@ static uint32_t add(fb_node *node, uint32_t member, const fb_dot_stamp *at)
             return FB_NONE;
         }
     }
-    if (spaces->standing_free == 0) return FB_NONE;
-    uint32_t index = spaces->standing_free - 1;
+    bool again = spaces->standing_free != 0;
+    if (!again && spaces->standing_taken == spaces->standing_cap) return FB_NONE;
+    uint32_t index = again ? spaces->standing_free - 1 : spaces->standing_taken++;
     fb_standing *s = &spaces->standing[index];
-    spaces->standing_free = s->next;
+    if (again) spaces->standing_free = s->next;
     memset(s, 0, sizeof *s);
     s->used = true;
     s->member = member;
@@ -264,7 +260,7 @@ void fb_standing_forget(fb_node *node, uint32_t space, fb_id author, uint64_t in
                         uint64_t first_seq)
 {
     struct fb_spaces *spaces = node->spaces;
-    for (uint32_t i = 0; i < spaces->standing_cap; i++) {
+    for (uint32_t i = 0; i < spaces->standing_taken; i++) {
         const fb_standing *s = standing_at(node, i);
         if (!s->used || fb_member_at(node, s->member)->space != space ||
             s->at.incarnation != incarnation || s->at.seq < first_seq ||

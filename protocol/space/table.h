@@ -144,8 +144,9 @@ struct fb_cut;
 struct fb_spaces {
     struct fb_standing *standing;
     struct fb_cut *cut;
-    uint32_t standing_cap, standing_free;
-    uint32_t cut_cap, cut_free, cuts_left;
+    /* taken: those before it were in use since START; behind it nothing is looked at. */
+    uint32_t standing_cap, standing_free, standing_taken;
+    uint32_t cut_cap, cut_free, cut_taken, cuts_left;
     fb_space *space;
     fb_member *member;
     fb_given_invite *invite;

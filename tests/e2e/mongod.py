@@ -72,9 +72,10 @@ class Mongod:
 
     def _end(self, with_signal):
         process, self.process = self.process, None
+        # First, as it says goodbye to a server that it then would look for.
+        self.client.close()
         process.send_signal(with_signal)
         process.wait(timeout=HANGS_S)
-        self.client.close()
         self.log.close()
 
     def fail(self, mode, **data):

@@ -247,9 +247,12 @@ def test_two_nodes_with_a_server_each_converge(net, mongod, tmp_path):
 def test_an_address_that_cannot_be_meant_is_refused_and_a_password_is_not_shown(net):
     a = net.node("a")
     a.init()
-    for address in ("mongodb://", "mongodb://127.0.0.1:1", "mongodb://127.0.0.1:x/y", "postgres://h/d"):
+    for address in ("mongodb://", "mongodb://127.0.0.1:1", "mongodb://127.0.0.1/?w=1",
+                    "postgres://h/d"):
         code, said = a.refused("run", "--store", address)
-        assert code in (1, 2) and said, address
+        assert code == 2 and "mongodb://HOST/DATABASE" in said, address
+    code, said = a.refused("run", "--store", "mongodb://127.0.0.1:x/records")
+    assert code == 1 and "not an address of MongoDB" in said
     shown = a.call("config", "show", "--origin", "--store",
                    "mongodb://somebody:secret@127.0.0.1/records")
     assert "secret" not in shown and "mongodb://...@127.0.0.1/records" in shown

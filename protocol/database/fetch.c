@@ -6,8 +6,9 @@
  * was silent for a while: then another claimer is asked as well. A claimer that answers and has
  * nothing of what it claimed loses the claim; any other failure is a pause that doubles.
  *
- * A batch that comes early (stage.c) ends its call: what else was asked for goes on in another one
- * at once, and this claim when what it waits for is there. */
+ * A batch that comes early (stage.c), or before a statement that its signer knew, ends its call:
+ * what else was asked for goes on in another one at once, and this claim when what it waits for is
+ * there. */
 #include "protocol/base/mutant.h"
 #include "protocol/database/state.h"
 
@@ -517,7 +518,10 @@ static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
         return judge_duplicate(node, slot);
     case FB_ERR_BATCH_EPOCH:
         park(node, slot);
-        return true;
+        if (!is_among(fetch->nodes, fetch->node_count, fetch->signer)) return true;
+        /* The rest of its life would come in vain, and again for each statement that comes. */
+        fetch->progress = true; /* what else was asked for does not wait */
+        return MUTANT(PARKED_LIFE_COMES_ON, false, true);
     case FB_ERR_BATCH_CHAIN:
         if (ask_for_whole(node, fetch, slot, first)) {
             fetch->progress = true;

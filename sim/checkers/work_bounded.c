@@ -4,24 +4,60 @@
  * trouble is over, or stay busy with itself; so the steps of a round, the bytes that arrive and the
  * tries to dial are held against what happened in it: requests, changes applied, links bound and
  * ended, starts, and the time in which every pair says its heartbeats. The factors are about four
- * times what a sound program is seen to need. */
+ * times what a sound program is seen to need; of a change with long values each byte counts. */
 #include "sim/checkers/list.h"
 
 #define SECOND UINT64_C(1000000000)
+/* The factor for each change has room for so much of it, and as much again. */
+#define LONG_BYTES 2048u
 
 typedef struct state {
     uint64_t began_ns;
     uint64_t steps, applied, requests; /* before the round */
     uint64_t links, starts, dials;     /* in it */
     uint64_t bytes;                    /* that arrived, from peers and others */
+    uint64_t long_bytes;               /* of the changes applied in it, beyond LONG_BYTES */
+    fb_sim_memo asked;                 /* long requests: their bytes beyond that */
+    fb_sim_memo written;               /* the same by the dot of the first change of each */
 } state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    (void)world;
+    state local;
+    state *s = own != NULL ? own : &local;
+    fb_sim_memo_init(&s->asked, arena, 1u << 9, 1);
+    fb_sim_memo_init(&s->written, arena, 1u << 12, 1);
+}
+
+static uint64_t dot_of(fb_span bytes)
+{
+    return fb_sim_key(fb_span_of(bytes.p + 32, 32), fb_xxh64(bytes.p, 16, 0));
+}
+
+static void change(state *s, const fb_effect *fx)
+{
+    fb_span bytes = fb_sim_fact_bytes(fx);
+    if (bytes.len < 72) return;
+    if (fx->a == FB_FACT_APPLIED) {
+        const uint64_t *len = fb_sim_memo_find(&s->written, dot_of(bytes));
+        if (len != NULL) s->long_bytes += *len;
+        return;
+    }
+    uint64_t *len = fx->b == 0 ? NULL : fb_sim_memo_find(&s->asked, fx->b);
+    if (len == NULL || *len == 0) return;
+    fb_sim_memo_put(&s->written, dot_of(bytes), *len);
+    *len = 0;
+}
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     (void)world;
     (void)node;
     state *s = own;
-    if (fx->a == FB_FACT_STARTED) {
+    if (fx->a == FB_FACT_WRITTEN || fx->a == FB_FACT_APPLIED) {
+        change(s, fx);
+    } else if (fx->a == FB_FACT_STARTED) {
         s->starts++;
     } else {
         s->links++;
@@ -35,6 +71,8 @@ static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event 
     state *s = own;
     if (e->kind == FB_EV_DIAL_RESULT) {
         s->dials++;
+    } else if (e->kind == FB_EV_REQUEST) {
+        if (e->len > LONG_BYTES) fb_sim_memo_put(&s->asked, e->a, e->len - LONG_BYTES);
     } else {
         s->bytes += e->len;
     }
@@ -72,8 +110,8 @@ static void round_end(fb_sim_world *world, void *own)
                         (unsigned long long)most_dials);
     }
     /* A member that lies sends what it likes. */
-    uint64_t most_bytes = 4096 * applied + 256 * requests + 16384 * s->links + 65536 * s->starts +
-                          512 * pairs * seconds;
+    uint64_t most_bytes = 4096 * applied + s->long_bytes + 256 * requests + 16384 * s->links +
+                          65536 * s->starts + 512 * pairs * seconds;
     if (s->bytes > most_bytes && world->traitor == UINT32_MAX) {
         fb_sim_violated(
             world, FB_SIM_LIVENESS, "work-bounded",
@@ -86,7 +124,9 @@ static void round_end(fb_sim_world *world, void *own)
     *s = (state){.began_ns = world->now_ns,
                  .steps = world->steps,
                  .applied = world->applied,
-                 .requests = world->requests};
+                 .requests = world->requests,
+                 .asked = s->asked,
+                 .written = s->written};
 }
 
 const fb_sim_check fb_sim_check_work_bounded = {
@@ -95,11 +135,13 @@ const fb_sim_check fb_sim_check_work_bounded = {
     .cost = "round",
     .text = "steps, bytes and dials of a round are in proportion to what happened in it",
     .state_bytes = sizeof(state),
-    .facts = FB_SIM_FACT(FB_FACT_STARTED) | FB_SIM_FACT(FB_FACT_LINK_BOUND) |
+    .layout = layout,
+    .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED) |
+             FB_SIM_FACT(FB_FACT_STARTED) | FB_SIM_FACT(FB_FACT_LINK_BOUND) |
              FB_SIM_FACT(FB_FACT_LINK_ENDED),
     .fact = fact,
-    .events = UINT64_C(1) << FB_EV_DIAL_RESULT | UINT64_C(1) << FB_EV_LINK_BYTES |
-              UINT64_C(1) << FB_EV_CARRIER_FRAME,
+    .events = UINT64_C(1) << FB_EV_REQUEST | UINT64_C(1) << FB_EV_DIAL_RESULT |
+              UINT64_C(1) << FB_EV_LINK_BYTES | UINT64_C(1) << FB_EV_CARRIER_FRAME,
     .event = event,
     .round = round_end,
 };

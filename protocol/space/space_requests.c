@@ -159,6 +159,9 @@ static void stated(fb_node *node, uint64_t user, fb_status status, uint64_t w)
 fb_status fb_space_state(fb_node *node, uint32_t space, const fb_statement *statement,
                          fb_write_done done, uint64_t user)
 {
+    bool about_member =
+        statement->kind == FB_STATEMENT_MEMBER || statement->kind == FB_STATEMENT_STANDING;
+    if (about_member && !fb_standing_may_state(node, space, statement)) return FB_ERR_LIMIT;
     fb_statement_fields fields;
     fb_statement_encode(statement, &fields);
     fb_id record = fb_statement_record(fb_space_id(node, space), statement->kind, &statement->key);

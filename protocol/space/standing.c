@@ -58,6 +58,52 @@ bool fb_standing_fits(const fb_node *node, uint32_t cuts)
     return left && spaces->cuts_left >= cuts;
 }
 
+/* What this node stated about members, but for one admission of each, and the cuts of it. */
+static void own_use(const fb_node *node, uint32_t *stated, uint32_t *cuts)
+{
+    *stated = *cuts = 0;
+    for (uint32_t m = 0; m < node->options.sizes.members; m++) {
+        const fb_member *member = fb_member_at(node, m);
+        bool admitted = false;
+        for (uint32_t i = member->used ? member->standings : 0; i != 0;) {
+            const fb_standing *s = standing_at(node, i - 1);
+            i = s->next;
+            if (!fb_id_equal(s->author, node->self)) continue;
+            if (s->number != 1 || admitted) (*stated)++;
+            admitted |= s->number == 1;
+            for (uint32_t c = s->cuts; c != 0; c = node->spaces->cut[c - 1].next) (*cuts)++;
+        }
+    }
+}
+
+static uint32_t admins(const fb_node *node, uint32_t space)
+{
+    uint32_t count = 0;
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
+        const fb_member *member = fb_member_at(node, m);
+        count += member->status == FB_MEMBER_APPROVED && member->role == FB_ROLE_ADMIN;
+    }
+    return count == 0 ? 1 : count;
+}
+
+bool fb_standing_may_state(const fb_node *node, uint32_t space, const fb_statement *statement)
+{
+    const struct fb_spaces *spaces = node->spaces;
+    uint32_t cuts = statement->number % 2 != 0 ? 0 : fb_cut_count(statement->cut);
+    if (!MUTANT(STATED_WITHOUT_ROOM, fb_standing_fits(node, cuts), true)) return false;
+    bool leaves = fb_b32_equal(statement->key, node->self_key);
+    fb_id id = fb_node_id_of(node->options.provider, &statement->key);
+    uint32_t member = fb_member_find(node, space, id);
+    if (leaves || member == FB_NONE || fb_member_at(node, member)->standings == 0) return true;
+    uint32_t cut = spaces->cut_cap - spaces->cuts_left + cuts;
+    if (statement->role == FB_ROLE_NONE) return cut <= spaces->cut_cap / 4 * 3;
+    uint32_t own, own_cuts, share = 4 * admins(node, space);
+    own_use(node, &own, &own_cuts);
+    bool fits = cut <= spaces->cut_cap / 4 && own < spaces->standing_cap / share &&
+                own_cuts + cuts <= spaces->cut_cap / share;
+    return MUTANT(STATED_WITHOUT_ROOM, fits, true);
+}
+
 static fb_cut *cut_add(fb_node *node, fb_standing *s)
 {
     struct fb_spaces *spaces = node->spaces;

@@ -46,6 +46,12 @@ void fb_standings_reset(fb_node *node);
 
 /* Room for one more statement with so many cuts? */
 bool fb_standing_fits(const fb_node *node, uint32_t cuts);
+/* May this node state it? Every statement is kept by everybody for good, and a member whose table
+ * is full takes nothing that comes after it. So the admins together state less than the tables
+ * hold, also where they do not hear of each other, and with room for another space: each has its
+ * part of a quarter for roles that change to and fro. To end a membership, all but a quarter may be
+ * used; to admit, and to leave, all. */
+bool fb_standing_may_state(const fb_node *node, uint32_t space, const fb_statement *statement);
 
 /* Keeps a statement about a member; puts its keys. What counts is not worked out yet. False: it is
  * there already. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records in MongoDB: a real server, killed, frozen, refusing; nothing acknowledged is lost."""
 import json
+import os
 import threading
 import time
 import uuid
@@ -113,6 +114,10 @@ def test_a_node_killed_in_the_middle_loses_nothing_it_acknowledged(net, mongod):
     assert len(found) == len(listed)
 
 
+# The nightly run kills it more often.
+RESTARTS = int(os.environ.get("FABERIO_MONGOD_RESTARTS", "5"))
+
+
 def test_a_server_killed_under_load_costs_no_acknowledged_write_and_no_restart(net, mongod):
     a = begin(net, mongod)
     starts = a.json("status")["starts"]
@@ -120,7 +125,7 @@ def test_a_server_killed_under_load_costs_no_acknowledged_write_and_no_restart(n
     writers = [threading.Thread(target=write_until, args=(a, stop, kept)) for _ in range(3)]
     for writer in writers:
         writer.start()
-    for _ in range(5):
+    for _ in range(RESTARTS):
         before = len(kept)
         eventually(lambda: len(kept), lambda count, least=before + 10: count >= least)
         mongod.kill()

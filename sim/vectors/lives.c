@@ -3,14 +3,24 @@
  * peers. */
 #include <stdlib.h>
 
-#include "protocol/core/internal.h"
+#include "protocol/database/state.h"
+#include "protocol/space/table.h"
 #include "sim/vectors/vectors.h"
+
+/* A vector is of one space: areas of another one are not announced on its links. */
+static bool is_of(const fb_sim_export *x, const fb_sim_vector *v, fb_id id)
+{
+    const fb_node *core = x->world->nodes[x->stepping].core;
+    uint32_t area = fb_area_find(core, id);
+    if (area == FB_NONE) return true;
+    return fb_id_equal(fb_space_at(core, fb_area_get(core, area)->space)->id, v->space);
+}
 
 void fb_sim_vectors_published(fb_sim_export *x, fb_id area)
 {
     for (uint32_t i = 0; i < x->vector_count; i++) {
         fb_sim_vector *v = &x->vectors[i];
-        if (v->self != x->stepping || v->over) continue;
+        if (v->self != x->stepping || v->over || !is_of(x, v, area)) continue;
         fb_sim_line_do(x, v, "publish");
         fb_sim_text_format(&v->text, ",\"object_id\":\"");
         fb_sim_text_uuid(&v->text, area);
@@ -48,7 +58,7 @@ void fb_sim_vectors_durable(fb_sim_export *x, uint64_t w)
             fb_sim_text_add(&v->text, "}\n", 2);
         }
         for (uint32_t k = 0; k < own->batch_count; k++) {
-            if (own->batches[k].w > w) continue;
+            if (own->batches[k].w > w || !is_of(x, v, own->batches[k].area)) continue;
             fb_sim_line_do(x, v, "durable");
             fb_sim_text_format(&v->text, ",\"object_id\":\"");
             fb_sim_text_uuid(&v->text, own->batches[k].area);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sim step`: sessions as a tool has them (--json), and one as a person has it."""
+import re
 import json
 import subprocess
 
@@ -233,7 +234,7 @@ def test_on_a_terminal(sim):
     text = sim.run("step", *FAILING, text="bad\nback 1\nshow 3\nwhy A store.w_sealed\nnext\nhelp\n")
     lines = text.splitlines()
     assert any(line.startswith("## safety: durable-before-reply") for line in lines)
-    assert any("store.w_sealed = 24, since" in line for line in lines)
+    assert any(re.search(r"store\.w_sealed = \d+, since", line) for line in lines)
     assert any("writes r01" in line for line in lines)
     assert json.loads(lines[-1])["seed"] == "1"
     assert all(len(line) <= 130 for line in lines[:-1])

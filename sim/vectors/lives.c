@@ -3,20 +3,18 @@
  * peers. */
 #include <stdlib.h>
 
-#include "protocol/database/database.h"
+#include "protocol/database/state.h"
+#include "protocol/space/table.h"
 #include "sim/vectors/vectors.h"
-#include "sim/workload.h"
 
 /* A vector is of one space: areas of another one are not announced on its links. */
-static bool is_of(const fb_sim_export *x, const fb_sim_vector *v, fb_id area)
+static bool is_of(const fb_sim_export *x, const fb_sim_vector *v, fb_id id)
 {
-    for (uint32_t i = 0; i < FB_SIM_SPACES; i++) {
-        fb_id space = x->world->spaces[i];
-        fb_id own = fb_area_id(space, FB_AREA_SPACE, (fb_span){NULL, 0});
-        fb_id records = fb_area_id(space, FB_AREA_COLLECTION, fb_span_text(fb_sim_collection));
-        if (fb_id_equal(area, own) || fb_id_equal(area, records)) {
-            return fb_id_equal(space, v->space);
-        }
+    const fb_node *core = x->world->nodes[x->stepping].core;
+    for (uint32_t i = 0; i < core->options.sizes.areas; i++) {
+        const fb_area *area = &core->database->areas[i];
+        if (!area->used || !fb_id_equal(area->id, id)) continue;
+        return fb_id_equal(core->spaces->space[area->space].id, v->space);
     }
     return true;
 }

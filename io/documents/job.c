@@ -15,13 +15,6 @@
 
 /* Making */
 
-static fb_span redo_key(fb_span key, uint8_t *out)
-{
-    out[0] = FB_TAG_REDO;
-    memcpy(out + 1, key.p, key.len);
-    return fb_span_of(out, key.len + 1);
-}
-
 static fb_job_redo *redo_add(fb_job *job, fb_span key, const fb_redo *redo)
 {
     if ((job->redo_count & (job->redo_count - 1)) == 0) {
@@ -91,7 +84,7 @@ static int record_add(fb_split *split, fb_job *job, const fb_split_record *touch
     fb_job_record *record = &job->records[job->record_count];
     *record = (fb_job_record){.area = touched->area, .id = touched->id};
     record->redo_first = job->redo_count;
-    fb_span named = redo_key(fb_key_record(key, touched->area, touched->id), low), stored;
+    fb_span named = fb_redo_key(fb_key_record(key, touched->area, touched->id), low), stored;
     int rc = split->store.look(split->store.user, named, &stored);
     if (rc != 0 || stored.len == 0) return rc;
     fb_redo redo;

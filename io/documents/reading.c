@@ -124,13 +124,6 @@ int fb_reading_needed(fb_split *split, fb_span read_set, bool *needed)
 
 /* Beginning */
 
-static fb_span redo_key(fb_span key, uint8_t *out)
-{
-    out[0] = FB_TAG_REDO;
-    if (key.len != 0) memcpy(out + 1, key.p, key.len);
-    return fb_span_of(out, key.len + 1);
-}
-
 typedef struct redo_gathering {
     fb_reading *reading;
     fb_reading_item *item;
@@ -163,11 +156,11 @@ static void reverse(entries *e)
 static int redo_read(fb_split *split, fb_reading *reading, fb_reading_item *item)
 {
     uint8_t low[FB_KEY_BYTES_MAX + 2], high[FB_KEY_BYTES_MAX + 2];
-    fb_span from = redo_key(item->asked.low, low), to;
+    fb_span from = fb_redo_key(item->asked.low, low), to;
     if (item->kind == ITEM_RANGE) {
-        to = redo_key(item->asked.high, high);
+        to = fb_redo_key(item->asked.high, high);
     } else {
-        to = redo_key(item->asked.low, high);
+        to = fb_redo_key(item->asked.low, high);
         high[to.len++] = 0; /* the one key */
     }
     redo_gathering g = {.reading = reading, .item = item};

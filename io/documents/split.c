@@ -21,6 +21,13 @@ typedef struct fb_split_area {
     char collection[FB_DOCUMENTS_COLLECTION_MAX]; /* empty: not asked for yet */
 } fb_split_area;
 
+fb_span fb_redo_key(fb_span key, uint8_t *out)
+{
+    out[0] = FB_TAG_REDO;
+    if (key.len != 0) memcpy(out + 1, key.p, key.len);
+    return fb_span_of(out, key.len + 1);
+}
+
 bool fb_redo_read(fb_span stored, fb_redo *out)
 {
     fb_reader r = fb_reader_of(stored);
@@ -160,13 +167,6 @@ static void local_delete(splitting *s, fb_span key)
     entry_write(&s->local, FB_WRITE_DELETE, key, (fb_span){NULL, 0}, (fb_span){NULL, 0});
 }
 
-static fb_span redo_key(fb_span key, uint8_t *out)
-{
-    out[0] = FB_TAG_REDO;
-    memcpy(out + 1, key.p, key.len);
-    return fb_span_of(out, key.len + 1);
-}
-
 static void redo(splitting *s, uint8_t kind, fb_span key, fb_span value)
 {
     uint8_t named[FB_KEY_BYTES_MAX], head[FB_REDO_HEAD_BYTES];
@@ -175,7 +175,7 @@ static void redo(splitting *s, uint8_t kind, fb_span key, fb_span value)
     fb_write_u64(&h, s->incarnation);
     fb_write_u64(&h, s->w);
     fb_write_u8(&h, kind);
-    entry_write(&s->local, FB_WRITE_PUT, redo_key(key, named), fb_writer_span(&h), value);
+    entry_write(&s->local, FB_WRITE_PUT, fb_redo_key(key, named), fb_writer_span(&h), value);
 }
 
 /* It shows something, or may once a clock has come so far. */
@@ -218,7 +218,7 @@ static void split_value(splitting *s, const fb_write_entry *entry)
         redo(s, FB_WRITE_PUT, entry->key, entry->value);
     } else {
         uint8_t named[FB_KEY_BYTES_MAX];
-        local_delete(s, redo_key(entry->key, named));
+        local_delete(s, fb_redo_key(entry->key, named));
         /* From the time before this collection was one of documents. */
         local_delete(s, entry->key);
     }

@@ -27,6 +27,9 @@ typedef struct fb_redo {
     fb_span value;
 } fb_redo;
 
+/* The redo entry's key for an entry's own, into out, one byte longer. */
+fb_span fb_redo_key(fb_span key, uint8_t *out);
+
 /* False: it does not follow the format. */
 bool fb_redo_read(fb_span stored, fb_redo *out);
 

@@ -39,6 +39,7 @@ void fb_documents_collection(fb_id space, fb_id area, fb_span name,
     if (w.failed) {
         memcpy(out + cut, "%~", 2);
         fb_hex_format(area.b, sizeof area.b, out + cut + 2);
+        out[cut + TAIL_BYTES] = 0;
         return;
     }
     out[w.at] = 0;

@@ -199,16 +199,19 @@ static const fb_provider recorded_provider = {
 
 /* Opening. */
 
+/* A node makes one allocation. It is known here, as its making may be left half-way. */
 static void *allocate(void *user, size_t bytes)
 {
-    (void)user;
-    return calloc(1, bytes);
+    fb_sim_replay *r = user;
+    r->instance = calloc(1, bytes);
+    return r->instance;
 }
 
 static void release(void *user, void *memory, size_t bytes)
 {
-    (void)user;
+    fb_sim_replay *r = user;
     (void)bytes;
+    r->instance = NULL;
     free(memory);
 }
 
@@ -234,7 +237,7 @@ static void instance_make(fb_sim_replay *r)
     }
     r->provider = recorded_provider;
     r->provider.user = r;
-    options.allocator = (fb_allocator){NULL, allocate, release};
+    options.allocator = (fb_allocator){r, allocate, release};
     options.provider = &r->provider;
     fb_status status = fb_node_create(&options, &r->node);
     if (status == FB_ERR_NO_MEMORY) {
@@ -282,8 +285,10 @@ bool fb_sim_replay_open(fb_sim_replay *replay, fb_span recording)
 
 void fb_sim_replay_close(fb_sim_replay *replay)
 {
-    fb_node_destroy(replay->node);
+    if (replay->node != NULL) fb_node_destroy(replay->node);
+    free(replay->instance);
     replay->node = NULL;
+    replay->instance = NULL;
     free(replay->effects.memory);
     free(replay->hash_room);
     replay->effects.memory = replay->hash_room = NULL;

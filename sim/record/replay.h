@@ -21,7 +21,8 @@ typedef enum fb_sim_replayed {
 typedef struct fb_sim_replay {
     fb_reader in;
     fb_recording_header header;
-    fb_node *node; /* NULL: redacted, only told again */
+    fb_node *node;  /* NULL: redacted, only told again */
+    void *instance; /* its memory */
     fb_provider provider;
     fb_effects effects; /* of the last step; of a redacted one with zeros for bytes */
     fb_event event;     /* ... and what led to it */

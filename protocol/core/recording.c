@@ -7,7 +7,10 @@
 #define DIGESTS      4u
 
 /* A new member has to be written down too, and raises the count. */
-_Static_assert(sizeof(fb_timing) == 14 * sizeof(uint64_t) + 4 * sizeof(uint32_t), "timing_out");
+#define TIMING_BYTES (14 * sizeof(uint64_t) + 3 * sizeof(uint32_t))
+_Static_assert(sizeof(fb_timing) == (TIMING_BYTES + _Alignof(fb_timing) - 1) / _Alignof(fb_timing) *
+                                        _Alignof(fb_timing),
+               "timing_out");
 _Static_assert(sizeof(fb_sizes) == FB_RECORDING_SIZES * sizeof(uint32_t), "sizes are words");
 
 /* Items: the length is known when the body is there. */

@@ -3,9 +3,8 @@
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes
   -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef -Wvla -Wimplicit-fallthrough)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-  # gcc's optimiser guesses: snprintf truncates on purpose, members of one struct do not overlap, and
-  # a cursor that failed writes nothing.
-  add_compile_options(-Wno-format-truncation -Wno-restrict -Wno-stringop-overflow)
+  # gcc's optimiser guesses: snprintf truncates on purpose, and members of one struct do not overlap.
+  add_compile_options(-Wno-format-truncation -Wno-restrict)
 endif()
 if(FB_WERROR)
   add_compile_options(-Werror)

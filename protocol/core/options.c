@@ -35,7 +35,7 @@ static const fb_timing timing = {
     X(members, 512, 128)                                                                           \
     X(areas, 256, 8)                                                                               \
     X(vector_entries, 4096, 256)                                                                   \
-    X(links, 128, 16)                                                                              \
+    X(links, 384, 16)                                                                              \
     X(addresses, 256, 32)                                                                          \
     X(operations, 256, 12)                                                                         \
     X(operation_bytes, 256 * 1024, 12 * 1024)                                                      \

@@ -6,12 +6,17 @@
  * running sequence and the floor as it was then, so one put a message keeps both and the newest
  * slot tells the floor. In memory the ids of a sender are listed by timestamp. An honest sender's
  * timestamps hardly ever go back, and then a new id belongs next to the last one; who makes the
- * walk long costs us less than the verification of his signature. */
+ * walk long costs us less than the verification of his signature.
+ *
+ * Room is for `seen` ids a sender, and most links are idle: places are touched in ascending order,
+ * and the index grows with the ids, so that a sender costs memory by what it sent. */
 #include "protocol/base/mix.h"
 #include "protocol/base/mutant.h"
 #include "protocol/messaging/state.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/ops.h"
+
+#define INDEX_MIN 256u /* a power of two */
 
 static fb_seen *places_of(const struct fb_messaging *m, const fb_record *record)
 {
@@ -23,28 +28,35 @@ static uint32_t *index_of(const struct fb_messaging *m, const fb_record *record)
     return m->index + (size_t)fb_record_index(m, record) * m->index_size;
 }
 
-static uint32_t home_of(const fb_node *node, fb_id id)
+static uint32_t home_of(const fb_node *node, const fb_record *record, fb_id id)
 {
     fb_mix mix = {node->seed.lo, node->seed.hi};
     fb_mix_take(&mix, fb_word_load(id.b), fb_word_load(id.b + 8));
-    return (uint32_t)(mix.a ^ mix.b >> 32) & (node->messaging->index_size - 1);
+    return (uint32_t)(mix.a ^ mix.b >> 32) & (record->index_size - 1);
 }
 
 static void record_clear(struct fb_messaging *m, fb_record *record)
 {
-    fb_seen *places = places_of(m, record);
-    for (uint32_t i = 0; i < m->seen; i++) {
-        places[i] = (fb_seen){.newer = i + 1 < m->seen ? i + 1 : FB_NONE, .older = FB_NONE};
-    }
-    memset(index_of(m, record), 0, m->index_size * sizeof(uint32_t));
     if (record->state == FB_RECORD_WANTED) m->wanted--;
     *record = (fb_record){
         .member = FB_NONE,
         .newest = FB_NONE,
         .oldest = FB_NONE,
         .hint = FB_NONE,
+        .free = FB_NONE,
+        .index_size = m->index_size < INDEX_MIN ? m->index_size : INDEX_MIN,
         .digest = record->digest,
     };
+    memset(index_of(m, record), 0, record->index_size * sizeof(uint32_t));
+}
+
+/* All places up to this one are in use or free; the later ones were never written. */
+static void touch_up_to(const struct fb_messaging *m, fb_record *record, uint32_t place)
+{
+    fb_seen *places = places_of(m, record);
+    while (record->touched <= place) {
+        places[record->touched++] = (fb_seen){.newer = FB_NONE, .older = FB_NONE};
+    }
 }
 
 /* The record longest out of use. Records are as many as links, and each link uses one at most. */
@@ -104,7 +116,8 @@ bool fb_seen_find(const fb_node *node, const fb_record *record, fb_id id)
     const struct fb_messaging *m = node->messaging;
     const fb_seen *places = places_of(m, record);
     const uint32_t *index = index_of(m, record);
-    for (uint32_t at = home_of(node, id); index[at] != 0; at = (at + 1) & (m->index_size - 1)) {
+    uint32_t mask = record->index_size - 1;
+    for (uint32_t at = home_of(node, record, id); index[at] != 0; at = (at + 1) & mask) {
         if (fb_id_equal(places[index[at] - 1].id, id)) return true;
     }
     return false;
@@ -114,9 +127,24 @@ static void index_add(const fb_node *node, const fb_record *record, uint32_t pla
 {
     const struct fb_messaging *m = node->messaging;
     uint32_t *index = index_of(m, record);
-    uint32_t at = home_of(node, places_of(m, record)[place].id);
-    while (index[at] != 0) at = (at + 1) & (m->index_size - 1);
+    uint32_t at = home_of(node, record, places_of(m, record)[place].id);
+    while (index[at] != 0) at = (at + 1) & (record->index_size - 1);
     index[at] = place + 1;
+}
+
+/* At most half of the index is in use. */
+static void index_grow(const fb_node *node, fb_record *record)
+{
+    const struct fb_messaging *m = node->messaging;
+    if (2 * (record->count + 1) <= record->index_size || record->index_size == m->index_size) {
+        return;
+    }
+    record->index_size *= 2;
+    memset(index_of(m, record), 0, record->index_size * sizeof(uint32_t));
+    const fb_seen *places = places_of(m, record);
+    for (uint32_t place = record->oldest; place != FB_NONE; place = places[place].newer) {
+        index_add(node, record, place);
+    }
 }
 
 static void index_remove(const fb_node *node, const fb_record *record, uint32_t place)
@@ -124,12 +152,12 @@ static void index_remove(const fb_node *node, const fb_record *record, uint32_t 
     const struct fb_messaging *m = node->messaging;
     const fb_seen *places = places_of(m, record);
     uint32_t *index = index_of(m, record);
-    uint32_t mask = m->index_size - 1;
-    uint32_t hole = home_of(node, places[place].id);
+    uint32_t mask = record->index_size - 1;
+    uint32_t hole = home_of(node, record, places[place].id);
     while (index[hole] != place + 1) hole = (hole + 1) & mask;
     /* Entries behind the hole move up to it when their home is not beyond it. */
     for (uint32_t at = (hole + 1) & mask; index[at] != 0; at = (at + 1) & mask) {
-        uint32_t home = home_of(node, places[index[at] - 1].id);
+        uint32_t home = home_of(node, record, places[index[at] - 1].id);
         if (MUTANT(SEEN_BEHIND_A_HOLE, ((at - home) & mask) < ((at - hole) & mask), true)) continue;
         index[hole] = index[at];
         hole = at;
@@ -202,6 +230,7 @@ void fb_seen_raise_floor(fb_node *node, fb_record *record, int64_t floor_ms)
 
 static void remember(fb_node *node, fb_record *record, uint32_t place, fb_id id, int64_t time_ms)
 {
+    index_grow(node, record);
     fb_seen *places = places_of(node->messaging, record);
     places[place].id = id;
     places[place].time_ms = time_ms;
@@ -216,6 +245,7 @@ static void remember(fb_node *node, fb_record *record, uint32_t place, fb_id id,
 
 void fb_seen_place(fb_node *node, fb_record *record, uint32_t slot, fb_id id, int64_t time_ms)
 {
+    touch_up_to(node->messaging, record, slot);
     remember(node, record, slot, id, time_ms);
 }
 
@@ -225,7 +255,7 @@ void fb_seen_finish(fb_node *node, fb_record *record)
     fb_seen *places = places_of(m, record);
     uint32_t kept = record->count;
     record->free = FB_NONE;
-    for (uint32_t i = m->seen; i-- > 0;) {
+    for (uint32_t i = record->touched; i-- > 0;) {
         if (places[i].time_ms != 0) continue; /* timestamps begin at 1 */
         places[i].newer = record->free;
         record->free = i;
@@ -270,8 +300,13 @@ void fb_seen_add(fb_node *node, fb_record *record, fb_id id, int64_t time_ms)
     fb_seen *places = places_of(m, record);
     /* One place more than ids are kept, so there is always one for the newcomer. */
     uint32_t slot = record->free;
-    FB_ASSERT(slot != FB_NONE);
-    record->free = places[slot].newer;
+    if (slot != FB_NONE) {
+        record->free = places[slot].newer;
+    } else {
+        slot = record->touched;
+        FB_ASSERT(slot < m->seen);
+        touch_up_to(m, record, slot);
+    }
     remember(node, record, slot, id, time_ms);
 
     /* The floor: min(highest timestamp accepted, now - past - future), and the oldest timestamp

@@ -184,10 +184,12 @@ typedef struct fb_record {
     uint32_t cursor;         /* loading: next slot to read */
     uint32_t count;
     uint32_t newest, oldest;
-    uint32_t hint; /* last inserted: where the next one is likely to belong */
-    uint32_t free;
-    uint64_t used_at; /* order in which links let go of it */
-    fb_hash128 sum;   /* over the ids, for the digest */
+    uint32_t hint;       /* last inserted: where the next one is likely to belong */
+    uint32_t free;       /* first of the places below `touched` that hold no id */
+    uint32_t touched;    /* places from here on were not written yet */
+    uint32_t index_size; /* a power of two; it grows with the ids */
+    uint64_t used_at;    /* order in which links let go of it */
+    fb_hash128 sum;      /* over the ids, for the digest */
     fb_digest_cell digest;
 } fb_record;
 
@@ -226,7 +228,7 @@ struct fb_messaging {
     fb_sender *sender;
     fb_record *record;
     fb_seen *ids;       /* seen for each record */
-    uint32_t *index;    /* index_size for each record: place + 1, open addressing */
+    uint32_t *index;    /* room of index_size for each record: place + 1, open addressing */
     uint64_t let_go;    /* counts releases of records */
     bool hungry;        /* a link found no place in the pool */
     uint32_t wanted;    /* records in FB_RECORD_WANTED */

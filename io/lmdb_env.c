@@ -369,7 +369,9 @@ static bool is_gone(const fb_lmdb_env *e)
 
 int fb_lmdb_env_write(fb_lmdb_env *e, const fb_span *sets, size_t count)
 {
+    int dead = 0;
     if (is_gone(e)) return FB_LMDB_GONE;
+    if (e->writes++ % FB_LMDB_READERS_EVERY == 0) mdb_reader_check(e->env, &dead);
     for (;;) {
         MDB_txn *txn = NULL;
         int rc = mdb_txn_begin(e->env, NULL, 0, &txn);
@@ -417,9 +419,9 @@ static int owner_check(fb_lmdb_env *e, MDB_txn *txn, MDB_dbi meta, char *why, si
     if (rc != 0) return rc;
     if (value.mv_size != sizeof e->owner.b) return MDB_INVALID;
     if (memcmp(value.mv_data, e->owner.b, sizeof e->owner.b) == 0) return 0;
-    char owner[33] = "", self[33] = "";
-    fb_hex_format(value.mv_data, value.mv_size, owner);
-    fb_hex_format(e->owner.b, sizeof e->owner.b, self);
+    char owner[33], self[33];
+    fb_hex_text(value.mv_data, value.mv_size, owner);
+    fb_hex_text(e->owner.b, sizeof e->owner.b, self);
     *error = FB_ERR_KEY;
     snprintf(why, why_len, "%s belongs to the node %s, and the keys here are those of %s",
              e->directory, owner, self);

@@ -13,6 +13,10 @@
 #define FB_LMDB_FORMAT    1u
 #define FB_LMDB_SUM_BYTES 8u
 
+/* What another process began to read stays in the file until it says that it is done. One that was
+ * killed never does: so often, in write transactions, is it looked for. */
+#define FB_LMDB_READERS_EVERY 64u
+
 /* Besides those of LMDB (negative) and of the system: a value that does not match its checksum. */
 #define FB_LMDB_BAD_SUM 1000000
 /* The file is not the one that is open any more, or none is there. */
@@ -31,6 +35,7 @@ struct fb_lmdb_env {
     MDB_txn *read_txn; /* reset between uses; NULL until the first one after a growth */
     uint8_t *answer;   /* of the last read set */
     size_t answer_cap;
+    uint32_t writes; /* since those who read in other processes were looked at */
     uint8_t *looked; /* the value of the last look */
     size_t looked_cap;
     /* Another thread's reader of the same database, or NULL: it has the environment while `guard`

@@ -340,8 +340,8 @@ static int write_group(fb_lmdb *store, const request *group)
         store->applied = group->w;
     }
     atomic_store(&store->shown, store->applied);
-    /* Of a commit that failed nobody knows what it left. */
-    if (rc != 0) atomic_store(&store->shown_incarnation, 0);
+    /* Of a commit that failed nobody knows what it left, until the next one. */
+    atomic_store(&store->shown_incarnation, rc == 0 ? store->incarnation : 0);
     atomic_fetch_add(&store->turn, 1);
     if (rc == 0) {
         store->failing = false;

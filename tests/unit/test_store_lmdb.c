@@ -16,7 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io/lmdb_env.h"
 #include "io/store_lmdb.h"
+#include "io/store_snapshot.h"
 #include "protocol/store/readset.h"
 #include "protocol/store/writeset.h"
 
@@ -112,7 +114,7 @@ static void put(fb_writer *w, uint8_t kind, const char *key, fb_span value)
 
 static void write_text(fixture *f, uint64_t w, const char *key, const char *value)
 {
-    uint8_t room[1024];
+    uint8_t room[2048];
     fb_writer set = fb_writer_of(room, sizeof room);
     put(&set, FB_WRITE_PUT, key, fb_span_text(value));
     fb_lmdb_write(f->store, f->incarnation, w, fb_writer_span(&set));
@@ -579,6 +581,51 @@ static void a_removed_file_takes_no_write_and_is_not_made_anew(void **state)
     fb_lmdb_completion_free(c);
 }
 
+/* Another process that reads, and says so by a byte; it never ends by itself. */
+static pid_t reader_begin(const fixture *f)
+{
+    int told[2];
+    char byte;
+    assert_int_equal(pipe(told), 0);
+    pid_t reader = fork();
+    assert_true(reader >= 0);
+    if (reader == 0) {
+        fb_store_snapshot *snapshot;
+        char why[256];
+        if (fb_store_snapshot_open(f->directory, &snapshot, why, sizeof why) != FB_OK) _exit(1);
+        if (write(told[1], "r", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    close(told[1]);
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    close(told[0]);
+    return reader;
+}
+
+static void who_was_killed_while_reading_keeps_no_room(void **state)
+{
+    fixture *f = *state;
+    char value[1024];
+    fb_lmdb_stats before, after;
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = 0;
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 1), FB_OK);
+    write_text(f, 1, "a", "1");
+    await_written(f, 1);
+    pid_t reader = reader_begin(f);
+    kill(reader, SIGKILL);
+    assert_int_equal(waitpid(reader, NULL, 0), reader);
+    fb_lmdb_stats_get(f->store, &before);
+    for (uint64_t w = 2; w < 6 * FB_LMDB_READERS_EVERY; w++) {
+        write_text(f, w, "a", value + w % 128);
+        await_written(f, w);
+    }
+    fb_lmdb_stats_get(f->store, &after);
+    /* Each commit takes a few pages anew for as long as that reader counts. */
+    assert_true(after.used_bytes - before.used_bytes < UINT64_C(4096) * 8 * FB_LMDB_READERS_EVERY);
+}
+
 static void a_malformed_set_fails_whole(void **state)
 {
     fixture *f = *state;
@@ -624,6 +671,7 @@ int main(void)
         TEST(a_page_that_cannot_be_read_ends_the_process_with_a_word),
         TEST(a_tree_that_cannot_be_followed_is_looked_at_next_time),
         TEST(a_removed_file_takes_no_write_and_is_not_made_anew),
+        TEST(who_was_killed_while_reading_keeps_no_room),
         TEST(a_malformed_set_fails_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,8 +60,8 @@ static void ask(fb_exchange *x, fb_verb verb, const fb_writer *arguments, fb_exc
 
 static void etag_show(fb_exchange *x, const fb_id *etag)
 {
-    char digits[33] = "";
-    fb_hex_format(etag->b, sizeof etag->b, digits);
+    char digits[33];
+    fb_hex_text(etag->b, sizeof etag->b, digits);
     snprintf(x->etag_header, sizeof x->etag_header, "\"%s\"", digits);
 }
 

@@ -33,9 +33,9 @@ static void print_line(json_t *object)
 
 static void set_hex(json_t *object, const char *name, const uint8_t *bytes, size_t len)
 {
-    char digits[129] = {0};
+    char digits[129];
     if (2 * len >= sizeof digits) return;
-    fb_hex_format(bytes, len, digits);
+    fb_hex_text(bytes, len, digits);
     json_object_set_new(object, name, json_string(digits));
 }
 
@@ -118,8 +118,7 @@ static void set_payload(json_t *object, fb_span payload)
     } else {
         char *digits = malloc(2 * payload.len + 1);
         if (digits == NULL) return;
-        fb_hex_format(payload.p, payload.len, digits);
-        digits[2 * payload.len] = '\0';
+        fb_hex_text(payload.p, payload.len, digits);
         json_object_set_new(object, "payload_hex", json_string(digits));
         free(digits);
     }

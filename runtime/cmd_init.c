@@ -55,8 +55,8 @@ fb_exit fb_cmd_init(fb_cli *cli)
         fb_text_free(&text);
         memset(s.recovery, 0, sizeof s.recovery);
     } else {
-        char id[33] = "";
-        fb_hex_format(keys.node_id.b, sizeof keys.node_id.b, id);
+        char id[33];
+        fb_hex_text(keys.node_id.b, sizeof keys.node_id.b, id);
         printf("node id        %s\nfingerprint    %s\nhome           %s\n", id, keys.fingerprint,
                home.path);
     }

@@ -67,10 +67,10 @@ static int print_key(const char *verb, const char *path, const fb_b32 *seed)
         fb_sodium_destroy(sodium);
         return failed(verb, path, "not a usable key");
     }
-    char id_hex[33] = {0}, key_hex[65] = {0}, words[FB_FINGERPRINT_BYTES];
+    char id_hex[33], key_hex[65], words[FB_FINGERPRINT_BYTES];
     fb_id id = fb_node_id_of(provider, &public_key);
-    fb_hex_format(id.b, sizeof id.b, id_hex);
-    fb_hex_format(public_key.b, sizeof public_key.b, key_hex);
+    fb_hex_text(id.b, sizeof id.b, id_hex);
+    fb_hex_text(public_key.b, sizeof public_key.b, key_hex);
     fb_fingerprint(provider, &public_key, words);
     fb_sodium_destroy(sodium);
     printf("{\"node_id\":\"%s\",\"public_key\":\"%s\",\"fingerprint\":\"%s\"}\n", id_hex, key_hex,

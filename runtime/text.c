@@ -219,8 +219,7 @@ void fb_json_hex(fb_text *text, const char *name, const uint8_t *bytes, size_t l
 {
     char digits[129];
     FB_ASSERT(len <= 64);
-    fb_hex_format(bytes, len, digits);
-    digits[2 * len] = 0;
+    fb_hex_text(bytes, len, digits);
     fb_json_member(text, name, digits);
 }
 

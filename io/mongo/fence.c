@@ -22,8 +22,8 @@ static void concerns(const fb_documents *documents, bson_t *options)
 static int64_t raise_fence(fb_documents *documents, mongoc_client_t *client, int64_t to,
                            bson_error_t *error)
 {
-    char owner[33] = "";
-    fb_hex_format(documents->owner.b, sizeof documents->owner.b, owner);
+    char owner[33];
+    fb_hex_text(documents->owner.b, sizeof documents->owner.b, owner);
     /* One above both what stands there and what the caller knows: the greater of two updates. */
     bson_t *command = BCON_NEW("findAndModify", BCON_UTF8(FENCE_COLLECTION), "query", "{", "_id",
                                BCON_UTF8(owner), "}", "update", "[", "{", "$set", "{", "start", "{",

@@ -26,6 +26,12 @@ void fb_hex_format(const uint8_t *bytes, size_t len, char *out)
     }
 }
 
+void fb_hex_text(const uint8_t *bytes, size_t len, char *out)
+{
+    fb_hex_format(bytes, len, out);
+    out[2 * len] = 0;
+}
+
 /* Eight digits in a word, the first one lowest, as four bytes in its low half. *wrong is no longer
  * 0 when one of them is no digit. */
 static uint64_t eight_digits(uint64_t text, uint64_t *wrong)

@@ -8,8 +8,11 @@
 /* The value of each byte as a lowercase hex digit, or 0xff. */
 extern const uint8_t fb_hex_value[256];
 
-/* Writes 2 * len digits and no terminator. */
+/* Writes 2 * len digits, and nothing that ends them: they go into something longer. */
 void fb_hex_format(const uint8_t *bytes, size_t len, char *out);
+
+/* The same as a text: 2 * len digits and a zero byte. */
+void fb_hex_text(const uint8_t *bytes, size_t len, char *out);
 
 /* True when `text` is exactly 2 * len lowercase digits. What out holds after false is of no use. */
 bool fb_hex_parse(fb_span text, uint8_t *out, size_t len);

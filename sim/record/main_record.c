@@ -132,8 +132,8 @@ static int options_read(record_options *o, int argc, char **argv)
 
 static void line(const char *path, const fb_sim_replay *r, bool whole)
 {
-    char id[33] = "";
-    fb_hex_format(r->header.node.b, sizeof r->header.node.b, id);
+    char id[33];
+    fb_hex_text(r->header.node.b, sizeof r->header.node.b, id);
     printf("%s: node %s, %s%s: %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
            " outputs; %s%s%s\n",
            path, id, r->header.program, r->header.redacted ? ", redacted" : "", r->steps, r->starts,

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/new_file.h"
 #include "protocol/base/hex.h"
 
 #define LABEL          "faberio-key-1 "
@@ -92,93 +92,29 @@ fb_status fb_key_file_read(const char *path, fb_key_kind kind, fb_b32 *out,
     return status;
 }
 
-/* The directory that a path is in. False: it is too long. */
-static bool directory_of(const char *path, char out[PATH_MAX])
-{
-    const char *slash = strrchr(path, '/');
-    size_t len = slash == NULL ? 0 : (size_t)(slash - path);
-    if (len >= PATH_MAX) return false;
-    memcpy(out, path, len);
-    out[len] = '\0';
-    if (len == 0) strcpy(out, slash == NULL ? "." : "/");
-    return true;
-}
-
-/* A new name is durable once its directory is. */
-static int sync_directory(const char *directory)
-{
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return errno;
-    int number = fsync(fd) == 0 ? 0 : errno;
-    close(fd);
-    return number;
-}
-
-static int write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, bytes, len);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return errno;
-        bytes += n;
-        len -= (size_t)n;
-    }
-    return fsync(fd) == 0 ? 0 : errno;
-}
-
-/* A file that gets its name when all of it is there: whoever is killed before leaves no half of a
- * key in the key's place. Where the file system has no files without a name, *hidden gets one. */
-static int temporary_open(const char *directory, const char *path, char hidden[PATH_MAX])
-{
-    hidden[0] = '\0';
-    int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
-    if (snprintf(hidden, PATH_MAX, "%s.%ld", path, (long)getpid()) >= PATH_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    return open(hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
-}
-
-static int temporary_name(int fd, const char *hidden, const char *path)
-{
-    char unnamed[64];
-    snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", fd);
-    const char *from = hidden[0] != '\0' ? hidden : unnamed;
-    return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
-}
-
 fb_status fb_key_file_write(const char *path, fb_key_kind kind, const fb_b32 *secret,
                             fb_key_file_error *error)
 {
-    char directory[PATH_MAX], hidden[PATH_MAX];
+    fb_new_file file;
     if (error != NULL) error->text[0] = '\0';
-    struct stat st;
-    if (lstat(path, &st) == 0) return fail(error, FB_ERR_EXISTS, "cannot create it", EEXIST);
-    int fd = -1, number = ENAMETOOLONG;
-    if (directory_of(path, directory)) {
-        fd = temporary_open(directory, path, hidden);
-        number = errno;
+    int number = fb_new_file_open(&file, path);
+    if (number != 0) {
+        return fail(error, number == EEXIST ? FB_ERR_EXISTS : FB_ERR_STORE_FAILED,
+                    "cannot create it", number);
     }
-    if (fd < 0) return fail(error, FB_ERR_STORE_FAILED, "cannot create it", number);
     char line[LINE_MAX_BYTES];
-    char hex[65] = {0};
-    fb_hex_format(secret->b, sizeof secret->b, hex);
+    char hex[65];
+    fb_hex_text(secret->b, sizeof secret->b, hex);
     int len = snprintf(line, sizeof line, LABEL "%s %s\n", kind_name(kind), hex);
-    /* The umask may have taken more away than wanted, never less than 0600 gives. */
-    number = fchmod(fd, 0600) == 0 ? write_all(fd, line, (size_t)len) : errno;
+    number = fb_write_all(file.fd, line, (size_t)len);
     sodium_memzero(line, sizeof line);
     sodium_memzero(hex, sizeof hex);
-    bool named = false;
     if (number == 0) {
-        number = temporary_name(fd, hidden, path);
-        named = number == 0;
+        number = fb_new_file_keep(&file);
+    } else {
+        fb_new_file_drop(&file);
     }
-    if (hidden[0] != '\0') unlink(hidden);
-    if (close(fd) != 0 && number == 0) number = errno;
-    if (number == 0) number = sync_directory(directory);
     if (number == 0) return FB_OK;
-    if (named) unlink(path);
     return fail(error, number == EEXIST ? FB_ERR_EXISTS : FB_ERR_STORE_FAILED,
                 number == EEXIST ? "cannot create it" : "cannot write it", number);
 }

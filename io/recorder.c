@@ -29,7 +29,6 @@ struct fb_recorder {
     fb_provider provider;
     fb_sealed_writer out;
     bool open;
-    bool begun;      /* the file has its header */
     uint64_t loaded; /* bytes of the file when the node had read its store */
     fb_writer items; /* not yet in the file */
 };
@@ -243,7 +242,6 @@ static bool file_begin(fb_recorder *r)
     file_of(r, ++r->number, r->file);
     if (!fb_sealed_create(&r->out, r->file, &r->reader_key)) return false;
     r->open = true;
-    r->begun = false;
     r->loaded = UINT64_MAX;
     r->files++;
     r->written += r->out.bytes;
@@ -283,12 +281,6 @@ fb_status fb_recorder_open(const fb_recorder_options *options, fb_recorder **out
     r->reader_key = options->reader_key;
     r->bytes_max = options->bytes_max;
     r->out.fd = -1;
-    /* What does not work now is the operator's mistake; what stops working later is a disk's. */
-    if (!file_begin(r)) {
-        snprintf(why, why_len, "%s: %s", r->file[0] != 0 ? r->file : r->path, strerror(errno));
-        fb_recorder_close(r);
-        return FB_ERR_STORE_FAILED;
-    }
     *out = r;
     return FB_OK;
 }
@@ -325,14 +317,10 @@ void fb_recorder_instance(fb_recorder *recorder, fb_options *options, fb_id node
     options->provider = &r->provider;
     options->observe = true;
     options->digest_every_step = true;
-    /* The one that was made when the recorder was opened is still empty. */
-    if (!r->open || r->begun) {
-        file_end(r);
-        r->items = fb_writer_of(r->items.p, r->items.cap);
-        if (r->failed[0] == 0 && !file_begin(r)) give_up(r);
-    }
+    file_end(r);
+    r->items = fb_writer_of(r->items.p, r->items.cap);
+    if (r->failed[0] == 0 && !file_begin(r)) give_up(r);
     if (!r->open) return;
-    r->begun = true;
     fb_recording_header header = {
         .node = node,
         .wall_us = fb_clock_wall_us(),

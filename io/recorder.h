@@ -28,8 +28,9 @@ typedef struct fb_recorder_options {
     const char *program;
 } fb_recorder_options;
 
-/* FB_ERR_ARGUMENT, FB_ERR_NO_MEMORY, FB_ERR_STORE_FAILED (no file can be made there); `why` gets a
- * sentence. */
+/* Touches no file: another node may be recorded there, whose files would have to make room. The
+ * first instance begins one; fb_recorder_stats says when none can be made there.
+ * FB_ERR_ARGUMENT, FB_ERR_NO_MEMORY; `why` gets a sentence. */
 fb_status fb_recorder_open(const fb_recorder_options *options, fb_recorder **out, char *why,
                            size_t why_len);
 /* NULL does nothing. The last file gets its end. */

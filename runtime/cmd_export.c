@@ -2,13 +2,13 @@
 /* faberio export: the records of a space as a file, all of one moment, whether the node runs or
  * not: the store is read as another process may read it, and nobody waits for anybody. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "io/new_file.h"
 #include "protocol/base/cursor.h"
 #include "protocol/core/options.h"
 #include "protocol/database/record.h"
@@ -282,23 +282,23 @@ static bool space_write(exporting *e)
 /* A file that is there is never written over, and one under its name is always whole. */
 static bool file_write(exporting *e, const char *path)
 {
-    char part[FB_HOME_PATH_MAX + 32];
-    snprintf(part, sizeof part, "%s.%ld.part", path, (long)getpid());
-    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    e->out = fd < 0 ? NULL : fdopen(fd, "w");
-    if (e->out == NULL) {
-        snprintf(e->why, sizeof e->why, "%s", strerror(errno));
-        return false;
+    fb_new_file file;
+    int error = fb_new_file_open(&file, path);
+    if (error == 0) {
+        int fd = dup(file.fd);
+        e->out = fd < 0 ? NULL : fdopen(fd, "w");
+        if (e->out == NULL) error = errno;
+        if (fd >= 0 && e->out == NULL) close(fd);
     }
-    bool good = space_write(e);
-    bool kept = fflush(e->out) == 0 && fsync(fd) == 0;
-    kept = fclose(e->out) == 0 && kept;
-    if (good && (!kept || link(part, path) != 0)) {
-        snprintf(e->why, sizeof e->why, "%s", strerror(errno));
+    bool good = error == 0 && space_write(e);
+    if (e->out != NULL && fclose(e->out) != 0 && good) {
+        error = errno;
         good = false;
     }
-    unlink(part);
-    return good;
+    if (good) error = fb_new_file_keep(&file);
+    if (!good) fb_new_file_drop(&file);
+    if (error != 0) snprintf(e->why, sizeof e->why, "%s", strerror(error));
+    return good && error == 0;
 }
 
 fb_exit fb_cmd_export(fb_cli *cli)

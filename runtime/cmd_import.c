@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "protocol/base/limits.h"
 #include "protocol/base/uuid.h"
@@ -122,47 +121,6 @@ static fb_exit pass(import *m, bool writes)
     return exit;
 }
 
-/* A pipe can be read only once: what comes is kept in a file without a name. */
-static FILE *spooled(FILE *in)
-{
-    FILE *out = tmpfile();
-    char part[16384];
-    size_t n = 0;
-    while (out != NULL && (n = fread(part, 1, sizeof part, in)) > 0) {
-        if (fwrite(part, 1, n, out) != n) break;
-    }
-    if (out != NULL && (ferror(in) || n > 0 || fflush(out) != 0)) {
-        int error = errno;
-        fclose(out);
-        out = NULL;
-        errno = error;
-    }
-    return out;
-}
-
-static fb_exit file_open(import *m, const char *name)
-{
-    bool is_input = strcmp(name, "-") == 0;
-    struct stat st = {0};
-    m->name = m->set.name = is_input ? "standard input" : name;
-    FILE *in = is_input ? stdin : fopen(name, "re");
-    if (in == NULL) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", name, strerror(errno));
-    m->file = in;
-    if (fstat(fileno(in), &st) == 0 && S_ISDIR(st.st_mode)) {
-        return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", m->name, strerror(EISDIR));
-    }
-    if (!S_ISREG(st.st_mode)) {
-        m->file = spooled(in);
-        if (m->file == NULL) {
-            int error = errno;
-            if (!is_input) fclose(in);
-            return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", m->name, strerror(error));
-        }
-        if (!is_input) fclose(in);
-    }
-    return FB_EXIT_OK;
-}
-
 fb_exit fb_cmd_record_import(fb_cli *cli)
 {
     static import m;
@@ -173,8 +131,11 @@ fb_exit fb_cmd_record_import(fb_cli *cli)
         return fb_cli_usage(cli, "--from: the number of a line is expected, not %s", from);
     }
     fb_import_into(&m.set, cli->argv[0], cli->argv[1]);
-    fb_exit exit = file_open(&m, cli->argv[2]);
-    if (exit == FB_EXIT_OK) exit = pass(&m, false);
+    char why[FB_INPUT_WHY];
+    m.name = m.set.name = fb_input_name(cli->argv[2]);
+    m.file = fb_input_open(cli->argv[2], why, sizeof why);
+    if (m.file == NULL) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", m.name, why);
+    fb_exit exit = pass(&m, false);
     if (exit == FB_EXIT_OK) exit = pass(&m, true);
     if (exit == FB_EXIT_OK) {
         fb_text out = {0};
@@ -185,7 +146,7 @@ fb_exit fb_cmd_record_import(fb_cli *cli)
         fb_print(cli, &out);
         fb_text_free(&out);
     }
-    if (m.file != NULL && m.file != stdin) fclose(m.file);
+    fclose(m.file);
     fb_text_free(&m.set.path);
     return exit;
 }

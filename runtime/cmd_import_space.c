@@ -13,6 +13,7 @@
 #include "runtime/export_file.h"
 #include "runtime/http_client.h"
 #include "runtime/import_set.h"
+#include "runtime/line_in.h"
 
 typedef struct import {
     const fb_cli *cli;
@@ -28,6 +29,7 @@ typedef struct import {
     bool begun, ended; /* the first line was read, the last one */
     bool displayed;    /* conflicts may go */
     bool fresh;        /* the space was made for this */
+    char resume[160];
 } import;
 
 static fb_exit wrong(const import *m, const char *what)
@@ -322,6 +324,11 @@ static fb_exit space_find(import *m)
         const char *id = json_string_value(json_object_get(tree, "space_id"));
         fb_text_put(&m->space, id != NULL ? id : "");
         m->fresh = true;
+        /* Its id has digits and dashes alone. */
+        snprintf(m->resume, sizeof m->resume,
+                 "once more with --space %s; line %%llu was the first one that is missing",
+                 fb_text_string(&m->space));
+        m->set.resume = m->resume;
         json_decref(tree);
     }
     fb_text_free(&answer);
@@ -332,11 +339,12 @@ fb_exit fb_cmd_import(fb_cli *cli)
 {
     static import m;
     m.cli = m.set.cli = cli;
-    m.set.name = cli->argv[0];
+    char why[FB_INPUT_WHY];
+    m.set.name = fb_input_name(cli->argv[0]);
     m.set.resume = "once more with --space; line %llu was the first one that is missing";
     m.displayed = fb_cli_option(cli, "displayed") != NULL;
-    m.file = fopen(cli->argv[0], "re");
-    if (m.file == NULL) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", m.set.name, strerror(errno));
+    m.file = fb_input_open(cli->argv[0], why, sizeof why);
+    if (m.file == NULL) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", m.set.name, why);
     fb_exit exit = pass(&m, false);
     if (exit == FB_EXIT_OK) exit = space_find(&m);
     if (exit == FB_EXIT_OK) exit = pass(&m, true);

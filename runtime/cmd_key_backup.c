@@ -10,6 +10,7 @@
 
 #include "io/clock.h"
 #include "io/key_backup.h"
+#include "io/new_file.h"
 #include "protocol/base/hex.h"
 #include "runtime/cli.h"
 #include "runtime/home.h"
@@ -141,6 +142,18 @@ static int passphrase_read(const words *w, char room[FB_BACKUP_PASSPHRASE_MAX + 
     return -1;
 }
 
+/* All of it, on the disk, or nothing: 0, or what errno would say. */
+static int file_write(const char *path, const uint8_t *bytes, size_t len)
+{
+    fb_new_file file;
+    int error = fb_new_file_open(&file, path);
+    if (error != 0) return error;
+    error = fb_write_all(file.fd, bytes, len);
+    if (error == 0) return fb_new_file_keep(&file);
+    fb_new_file_drop(&file);
+    return error;
+}
+
 int fb_cmd_key_backup(int argc, char **argv)
 {
     words w = {0};
@@ -160,14 +173,11 @@ int fb_cmd_key_backup(int argc, char **argv)
     backup.made_us = fb_clock_wall_us();
     fb_status status = fb_backup_seal(&backup, passphrase, sealed, &len);
     sodium_memzero(room, sizeof room);
-    int fd = -1;
+    int error = status == FB_OK ? file_write(w.file, sealed, len) : 0;
     if (status != FB_OK) {
         code = failed(&w, FB_EXIT_FAILED, w.file, fb_error_text(status));
-    } else if ((fd = open(w.file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0) {
-        code = failed(&w, FB_EXIT_FAILED, w.file, strerror(errno));
-    } else if (write(fd, sealed, len) != (ssize_t)len || fsync(fd) != 0) {
-        code = failed(&w, FB_EXIT_FAILED, w.file, strerror(errno));
-        unlink(w.file);
+    } else if (error != 0) {
+        code = failed(&w, FB_EXIT_FAILED, w.file, strerror(error));
     } else {
         code = show(&w, &home, &backup.node_key);
         if (code == FB_EXIT_OK) {
@@ -177,7 +187,6 @@ int fb_cmd_key_backup(int argc, char **argv)
                   stderr);
         }
     }
-    if (fd >= 0) close(fd);
     sodium_memzero(&backup, sizeof backup);
     return code;
 }
@@ -190,9 +199,15 @@ static int backup_open(const words *w, fb_backup *out)
     fb_b32 recovery;
     size_t len;
     int fd = open(w->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    ssize_t n = fd < 0 ? -1 : read(fd, sealed, sizeof sealed);
+    size_t n = 0;
+    ssize_t got = fd < 0 ? -1 : 1;
+    while (got > 0 && n < sizeof sealed) { /* a pipe gives it in parts */
+        got = read(fd, sealed + n, sizeof sealed - n);
+        if (got > 0) n += (size_t)got;
+    }
+    int error = errno;
     if (fd >= 0) close(fd);
-    if (n < 0) return failed(w, FB_EXIT_FAILED, w->file, strerror(errno));
+    if (got < 0) return failed(w, FB_EXIT_FAILED, w->file, strerror(error));
     int code = passphrase_read(w, room, &passphrase);
     if (code >= 0) return code;
     if (w->recovery != NULL) {
@@ -206,7 +221,7 @@ static int backup_open(const words *w, fb_backup *out)
         }
         sodium_memzero(digits, sizeof digits);
     }
-    fb_status status = fb_backup_open(fb_span_of(sealed, (size_t)n), passphrase,
+    fb_status status = fb_backup_open(fb_span_of(sealed, n), passphrase,
                                       w->recovery != NULL ? &recovery : NULL, out);
     sodium_memzero(room, sizeof room);
     sodium_memzero(&recovery, sizeof recovery);
@@ -214,7 +229,7 @@ static int backup_open(const words *w, fb_backup *out)
     case FB_OK:
         return -1;
     case FB_ERR_ARGUMENT:
-        return usage(w, fb_backup_wants_passphrase(fb_span_of(sealed, (size_t)n))
+        return usage(w, fb_backup_wants_passphrase(fb_span_of(sealed, n))
                             ? "this backup opens with a passphrase: --passphrase-file FILE"
                             : "this backup opens with the recovery key: --recovery-file FILE");
     case FB_ERR_KEY:

@@ -30,6 +30,7 @@ typedef struct running_node {
     fb_loop *loop;
     fb_recorder *recorder; /* or NULL */
     int claim;             /* on the key, -1: none */
+    uv_poll_t claimed;     /* others ask who has it */
     fb_api *api;
     fb_daemon_log log;
     fb_dial_log dials;
@@ -74,8 +75,8 @@ static void banner(running_node *d, fb_span answer)
         fb_text_put(&spaces, i > 0 ? ", " : "");
         fb_log_value(&spaces, row.name);
     }
-    char id[33] = "", socket[FB_HOME_PATH_MAX];
-    fb_hex_format(d->keys.node_id.b, sizeof d->keys.node_id.b, id);
+    char id[33], socket[FB_HOME_PATH_MAX];
+    fb_hex_text(d->keys.node_id.b, sizeof d->keys.node_id.b, id);
     fb_home_file(&d->home, "api.sock", socket);
     printf("faberio %s\n", FB_VERSION);
     printf("node    %s %s\n", id, d->keys.fingerprint);
@@ -206,12 +207,34 @@ static void api_closed(void *user)
     uv_close((uv_handle_t *)&d->ending, NULL);
 }
 
+static void claim_asked(uv_poll_t *poll, int status, int events)
+{
+    const running_node *d = poll->data;
+    (void)status;
+    (void)events;
+    fb_home_claim_asked(d->claim);
+}
+
+static void claim_watch(running_node *d)
+{
+    if (d->claim < 0 || uv_poll_init(&d->uv, &d->claimed, d->claim) != 0) return;
+    d->claimed.data = d;
+    uv_poll_start(&d->claimed, UV_READABLE, claim_asked);
+}
+
+static void claim_end(running_node *d)
+{
+    if (d->claim < 0) return;
+    if (d->claimed.data != NULL) uv_close((uv_handle_t *)&d->claimed, NULL);
+    close(d->claim);
+    d->claim = -1;
+}
+
 static void loop_stopped(void *user)
 {
     running_node *d = user;
     d->loop = NULL;
-    if (d->claim >= 0) close(d->claim);
-    d->claim = -1;
+    claim_end(d);
     fb_api_close(d->api, api_closed, d);
 }
 
@@ -336,6 +359,18 @@ static bool open_recorder(running_node *d, char *why, size_t why_len)
     return fb_recorder_open(&options, &d->recorder, why, why_len) == FB_OK;
 }
 
+/* What does not work now is the operator's mistake; what stops working later is a disk's. */
+static bool records(const running_node *d, char *why, size_t why_len)
+{
+    if (d->recorder == NULL) return true;
+    fb_recorder_stats stats;
+    fb_recorder_stats_get(d->recorder, &stats);
+    if (stats.failed[0] == 0) return true;
+    snprintf(why, why_len, "%s: %s", fb_settings_get(&d->cli->settings, FB_SET_RECORD),
+             stats.failed);
+    return false;
+}
+
 static bool open_loop(running_node *d, char *why, size_t why_len)
 {
     char store[FB_HOME_PATH_MAX];
@@ -372,7 +407,8 @@ static bool open_all(running_node *d, char *why, size_t why_len)
 {
     if (!open_recorder(d, why, why_len)) return false;
     /* The store says first who has this directory; nothing is sent before the loop runs. */
-    if (!open_loop(d, why, why_len) || !fb_home_claim(&d->keys, &d->claim, why, why_len)) {
+    if (!open_loop(d, why, why_len) || !records(d, why, why_len) ||
+        !fb_home_claim(&d->keys, &d->claim, why, why_len)) {
         if (d->loop != NULL) fb_loop_stop(d->loop, nothing, d);
         return false;
     }
@@ -388,6 +424,7 @@ static bool open_all(running_node *d, char *why, size_t why_len)
         fb_loop_stop(d->loop, nothing, d);
         return false;
     }
+    claim_watch(d);
     for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) {
         uv_signal_init(&d->uv, &d->signals[i]);
         d->signals[i].data = d;

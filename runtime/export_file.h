@@ -11,6 +11,8 @@
 
 #define FB_EXPORT_VERSION   1u
 #define FB_EXPORT_SUM_BYTES 16u
+/* More than any record can be; what is longer is no line of ours. */
+#define FB_EXPORT_LINE_BYTES_MAX ((size_t)64 << 20)
 
 typedef struct fb_export_sum {
     uint8_t bytes[FB_EXPORT_SUM_BYTES]; /* over everything so far */

@@ -16,6 +16,7 @@
 
 #include "io/entropy.h"
 #include "io/key_file.h"
+#include "io/new_file.h"
 #include "protocol/base/hex.h"
 
 bool fb_home_open(const char *path, fb_home *out, char *why, size_t why_len)
@@ -69,20 +70,24 @@ static fb_status file_write(const fb_home *home, const char *leaf, const char *t
     fb_home_file(home, hidden, temporary);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return failed(temporary, why, why_len);
-    size_t len = strlen(text);
-    bool ok = write(fd, text, len) == (ssize_t)len && fsync(fd) == 0;
-    ok = close(fd) == 0 && ok;
-    if (!ok || rename(temporary, path) != 0) {
-        fb_status status = failed(path, why, why_len);
+    int error = fb_write_all(fd, text, strlen(text));
+    if (error == 0 && fsync(fd) != 0) error = errno;
+    if (close(fd) != 0 && error == 0) error = errno;
+    if (error == 0 && rename(temporary, path) != 0) error = errno;
+    if (error != 0) {
         unlink(temporary);
-        return status;
+    } else {
+        error = fb_directory_sync(home->path);
     }
-    int directory = open(home->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory >= 0) {
-        fsync(directory);
-        close(directory);
-    }
-    return FB_OK;
+    errno = error;
+    return error == 0 ? FB_OK : failed(path, why, why_len);
+}
+
+/* What stands in a file of a public key. */
+static void public_line(const uint8_t key[32], char out[66])
+{
+    fb_hex_text(key, 32, out);
+    strcpy(out + 64, "\n");
 }
 
 static fb_status key_make(const fb_home *home, const char *leaf, fb_key_kind kind, char *why,
@@ -155,10 +160,9 @@ static fb_status recovery_make(const fb_home *home, bool (*show)(void *user, con
     unsigned char seed[32], public_key[32], secret_key[64];
     fb_entropy(seed, sizeof seed);
     crypto_sign_seed_keypair(public_key, secret_key, seed);
-    char digits[65] = "", line[66] = "";
-    fb_hex_format(seed, sizeof seed, digits);
-    fb_hex_format(public_key, sizeof public_key, line);
-    line[64] = '\n';
+    char digits[65], line[66];
+    fb_hex_text(seed, sizeof seed, digits);
+    public_line(public_key, line);
     /* Shown first: a key that nobody has seen must not be the one that counts. */
     bool shown = show(user, digits);
     sodium_memzero(seed, sizeof seed);
@@ -199,7 +203,7 @@ fb_status fb_home_record_key(const fb_home *home, fb_b32 *out, char *why, size_t
 /* Where the public half is and the other one is not, somebody keeps that elsewhere. */
 static fb_status record_key_make(const fb_home *home, char *why, size_t why_len)
 {
-    char path[FB_HOME_PATH_MAX], line[66] = "";
+    char path[FB_HOME_PATH_MAX], line[66];
     fb_b32 secret, public_key;
     fb_key_file_error error = {""};
     fb_status status = fb_home_record_key(home, &public_key, why, why_len);
@@ -213,22 +217,27 @@ static fb_status record_key_make(const fb_home *home, char *why, size_t why_len)
     }
     crypto_scalarmult_base(public_key.b, secret.b);
     sodium_memzero(&secret, sizeof secret);
-    fb_hex_format(public_key.b, sizeof public_key.b, line);
-    line[64] = '\n';
+    public_line(public_key.b, line);
     return file_write(home, "record.pub", line, why, why_len);
+}
+
+/* Makes the directory; several that make keys in it wait for each other. */
+static fb_status home_lock(const fb_home *home, int *lock, char *why, size_t why_len)
+{
+    FB_TRY(directories(home->path, why, why_len));
+    FB_TRY(home_check(home, why, why_len));
+    *lock = open(home->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock >= 0 && flock(*lock, LOCK_EX) == 0) return FB_OK;
+    fb_status status = failed(home->path, why, why_len);
+    if (*lock >= 0) close(*lock);
+    return status;
 }
 
 fb_status fb_home_init(const fb_home *home, bool (*show)(void *user, const char *recovery),
                        void *user, char *why, size_t why_len)
 {
-    FB_TRY(directories(home->path, why, why_len));
-    FB_TRY(home_check(home, why, why_len));
-    int lock = open(home->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock < 0 || flock(lock, LOCK_EX) != 0) {
-        fb_status status = failed(home->path, why, why_len);
-        if (lock >= 0) close(lock);
-        return status;
-    }
+    int lock;
+    FB_TRY(home_lock(home, &lock, why, why_len));
     fb_status status = fb_sodium_self_test();
     if (status != FB_OK) snprintf(why, why_len, "%s", fb_error_text(status));
     if (status == FB_OK) status = key_make(home, "node.key", FB_KEY_ED25519, why, why_len);
@@ -310,6 +319,45 @@ fb_status fb_home_secrets(const fb_home *home, fb_backup *out, char *why, size_t
     return status;
 }
 
+/* Of a restore that was cut off there may be files already; those of another node stay. */
+static fb_status key_is_other(const fb_home *home, const char *leaf, const fb_b32 *secret,
+                              char *why, size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    fb_b32 there;
+    fb_home_file(home, leaf, path);
+    fb_status status = fb_key_file_read(path, FB_KEY_X25519, &there, NULL);
+    if (status == FB_ERR_NOT_FOUND) return FB_OK;
+    bool same = status == FB_OK && sodium_memcmp(there.b, secret->b, sizeof there.b) == 0;
+    sodium_memzero(&there, sizeof there);
+    if (same) return FB_OK;
+    snprintf(why, why_len, "%s: there is another key already", path);
+    return FB_ERR_EXISTS;
+}
+
+static fb_status restore_check(const fb_home *home, const fb_backup *keys, char *why,
+                               size_t why_len)
+{
+    char path[FB_HOME_PATH_MAX];
+    struct stat st;
+    fb_b32 there;
+    fb_home_file(home, "node.key", path);
+    if (lstat(path, &st) == 0) {
+        snprintf(why, why_len, "%s: there is a node already", home->path);
+        return FB_ERR_EXISTS;
+    }
+    FB_TRY(key_is_other(home, "link.key", &keys->link_key, why, why_len));
+    if (keys->has_record_key) {
+        FB_TRY(key_is_other(home, "record.key", &keys->record_key, why, why_len));
+    }
+    fb_home_file(home, "recovery.pub", path);
+    fb_status status = record_key_read(path, &there, why, why_len); /* the same form */
+    if (status == FB_ERR_NOT_FOUND) return FB_OK;
+    if (status == FB_OK && memcmp(there.b, keys->recovery_pub.b, sizeof there.b) == 0) return FB_OK;
+    snprintf(why, why_len, "%s: there is another recovery key already", path);
+    return FB_ERR_EXISTS;
+}
+
 static fb_status key_put(const fb_home *home, const char *leaf, fb_key_kind kind,
                          const fb_b32 *secret, char *why, size_t why_len)
 {
@@ -317,30 +365,32 @@ static fb_status key_put(const fb_home *home, const char *leaf, fb_key_kind kind
     fb_key_file_error error = {""};
     fb_home_file(home, leaf, path);
     fb_status status = fb_key_file_write(path, kind, secret, &error);
+    if (status == FB_ERR_EXISTS) return FB_OK; /* the same, it was looked at */
     if (status != FB_OK) snprintf(why, why_len, "%s: %s", path, error.text);
     return status;
 }
 
 fb_status fb_home_restore(const fb_home *home, const fb_backup *keys, char *why, size_t why_len)
 {
-    char line[66] = "", path[FB_HOME_PATH_MAX];
-    FB_TRY(directories(home->path, why, why_len));
-    FB_TRY(home_check(home, why, why_len));
-    fb_home_file(home, "node.key", path);
-    if (access(path, F_OK) == 0) {
-        snprintf(why, why_len, "%s: there is a node already", home->path);
-        return FB_ERR_EXISTS;
+    char line[66];
+    int lock;
+    FB_TRY(home_lock(home, &lock, why, why_len));
+    public_line(keys->recovery_pub.b, line);
+    fb_status status = restore_check(home, keys, why, why_len);
+    if (status == FB_OK) status = file_write(home, "recovery.pub", line, why, why_len);
+    if (status == FB_OK) {
+        status = key_put(home, "link.key", FB_KEY_X25519, &keys->link_key, why, why_len);
     }
-    fb_hex_format(keys->recovery_pub.b, sizeof keys->recovery_pub.b, line);
-    line[64] = '\n';
-    FB_TRY(file_write(home, "recovery.pub", line, why, why_len));
-    FB_TRY(key_put(home, "link.key", FB_KEY_X25519, &keys->link_key, why, why_len));
-    if (keys->has_record_key) {
-        FB_TRY(key_put(home, "record.key", FB_KEY_X25519, &keys->record_key, why, why_len));
+    if (status == FB_OK && keys->has_record_key) {
+        status = key_put(home, "record.key", FB_KEY_X25519, &keys->record_key, why, why_len);
     }
-    FB_TRY(record_key_make(home, why, why_len));
+    if (status == FB_OK) status = record_key_make(home, why, why_len);
     /* Last: with it the directory is a node's. */
-    return key_put(home, "node.key", FB_KEY_ED25519, &keys->node_key, why, why_len);
+    if (status == FB_OK) {
+        status = key_put(home, "node.key", FB_KEY_ED25519, &keys->node_key, why, why_len);
+    }
+    close(lock);
+    return status;
 }
 
 /* An abstract name belongs to a process of this machine (of this network namespace, more precisely)
@@ -348,19 +398,21 @@ fb_status fb_home_restore(const fb_home *home, const fb_backup *keys, char *why,
 bool fb_home_claim(const fb_home_keys *keys, int *fd, char *why, size_t why_len)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    char id[33] = "";
-    fb_hex_format(keys->node_id.b, sizeof keys->node_id.b, id);
+    char id[33];
+    fb_hex_text(keys->node_id.b, sizeof keys->node_id.b, id);
     int len = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "faberio-node-%s", id);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*fd < 0) return true;
     if (bind(*fd, (struct sockaddr *)&name, size) == 0) {
-        listen(*fd, 4);
+        listen(*fd, 64);
         return true;
     }
     struct ucred holder = {0};
     socklen_t holder_len = sizeof holder;
-    int other = errno == EADDRINUSE ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    /* Who holds it may let nobody in: that must not keep this one from going on. */
+    int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int other = errno == EADDRINUSE ? socket(AF_UNIX, kind, 0) : -1;
     bool held = other >= 0 && connect(other, (struct sockaddr *)&name, size) == 0 &&
                 getsockopt(other, SOL_SOCKET, SO_PEERCRED, &holder, &holder_len) == 0 &&
                 /* Who else took the name may not keep this node from running. */
@@ -413,12 +465,17 @@ fb_status fb_home_token(const fb_home *home, char out[65], char *why, size_t why
     fb_status status = token_read(path, out, why, why_len);
     if (status != FB_ERR_NOT_FOUND) return status;
     uint8_t bytes[32];
-    char line[66] = "";
+    char line[66];
     fb_entropy(bytes, sizeof bytes);
-    fb_hex_format(bytes, sizeof bytes, line);
-    memcpy(out, line, 65);
-    line[64] = '\n';
+    fb_hex_text(bytes, sizeof bytes, out);
+    public_line(bytes, line);
     return file_write(home, "api.token", line, why, why_len);
+}
+
+void fb_home_claim_asked(int fd)
+{
+    int other = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    if (other >= 0) close(other);
 }
 
 bool fb_home_had_store(const fb_home *home)

@@ -52,13 +52,17 @@ void fb_home_unload(fb_home_keys *keys);
 /* All of a node's keys, for a backup; the caller wipes them. */
 fb_status fb_home_secrets(const fb_home *home, fb_backup *out, char *why, size_t why_len);
 
-/* Makes the directory of a node out of its keys. FB_ERR_EXISTS: there is a node in it already. */
+/* Makes the directory of a node out of its keys. FB_ERR_EXISTS: something of a node is in it
+ * already, which stays as it is; a restore that was cut off may be begun again. */
 fb_status fb_home_restore(const fb_home *home, const fb_backup *keys, char *why, size_t why_len);
 
 /* Two processes under one key in two directories of one machine: says so before anything is sent.
  * The descriptor is kept for as long as the node runs; -1: another one runs (why says which
  * process), or nobody can tell. */
 bool fb_home_claim(const fb_home_keys *keys, int *fd, char *why, size_t why_len);
+
+/* Whenever that descriptor is readable: who asked has its answer, and makes room for the next. */
+void fb_home_claim_asked(int fd);
 
 /* The public key that recordings are sealed to. FB_ERR_NOT_FOUND: faberio init makes one. */
 fb_status fb_home_record_key(const fb_home *home, fb_b32 *out, char *why, size_t why_len);

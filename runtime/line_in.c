@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/line_in.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
 static bool put(char *room, size_t cap, size_t *n, char c)
 {
     if (*n + 1 >= cap) return false;
@@ -25,4 +29,47 @@ fb_line fb_line_read(FILE *in, char *room, size_t cap, size_t *len)
     room[n] = '\0';
     *len = n;
     return fits ? FB_LINE_READ : FB_LINE_TOO_LONG;
+}
+
+const char *fb_input_name(const char *name)
+{
+    return strcmp(name, "-") == 0 ? "standard input" : name;
+}
+
+/* All of it in a file without a name; NULL with errno. */
+static FILE *spooled(FILE *in)
+{
+    FILE *out = tmpfile();
+    char part[16384];
+    size_t n = 0;
+    while (out != NULL && (n = fread(part, 1, sizeof part, in)) > 0) {
+        if (fwrite(part, 1, n, out) != n) break;
+    }
+    if (out != NULL && (ferror(in) || n > 0 || fflush(out) != 0)) {
+        int error = errno;
+        fclose(out);
+        out = NULL;
+        errno = error;
+    }
+    return out;
+}
+
+FILE *fb_input_open(const char *name, char *why, size_t why_len)
+{
+    struct stat st;
+    FILE *in = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+    if (in != NULL && fstat(fileno(in), &st) == 0 && !S_ISREG(st.st_mode)) {
+        FILE *out = NULL;
+        if (S_ISDIR(st.st_mode)) {
+            errno = EISDIR;
+        } else {
+            out = spooled(in);
+        }
+        int error = errno;
+        fclose(in);
+        in = out;
+        errno = error;
+    }
+    if (in == NULL) snprintf(why, why_len, "%s", strerror(errno));
+    return in;
 }

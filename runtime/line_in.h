@@ -18,4 +18,10 @@ typedef enum fb_line {
  * It has at most cap - 1 bytes, and a zero byte behind them. */
 fb_line fb_line_read(FILE *in, char *room, size_t cap, size_t *len);
 
+/* A file, or standard input for "-", that can be rewound and is the caller's to close: what comes
+ * through a pipe is kept in a file without a name first. NULL: `why` says what is wrong. */
+#define FB_INPUT_WHY 128
+FILE *fb_input_open(const char *name, char *why, size_t why_len);
+const char *fb_input_name(const char *name); /* for people */
+
 #endif

@@ -142,7 +142,7 @@ static const fb_command commands[] = {
      "Reads the store itself, whether the node runs or not. A file that is there is not written\n"
      "over. Every line has a checksum over itself and all before it.",
      2, 2, fb_cmd_export, NULL},
-    {"import", "FILE [--space SPACE] [--displayed]", "write the records of an export",
+    {"import", "FILE|- [--space SPACE] [--displayed]", "write the records of an export",
      "space= displayed",
      "Into a new space with the name of the old one; the node writes them as its own.\n"
      "  --space SPACE  into this one; records that are there stay as they are\n"

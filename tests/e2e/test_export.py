@@ -2,6 +2,7 @@
 """export and import: one moment of a space in a file, read again into a new space or a new node."""
 import hashlib
 import json
+import os
 import re
 import subprocess
 import threading
@@ -164,6 +165,22 @@ def test_what_is_no_export(net):
         assert code == 1 and f"{path}:1: not an export" in said
     code, said = node.refused("import", str(node.home.parent / "none"))
     assert code == 1 and "No such file" in said
+
+
+def test_a_file_through_a_pipe(net):
+    node, other = started(net), started(net, "b", None)
+    filled(node)
+    file, pipe = node.home.parent / "team.export", node.home.parent / "pipe"
+    node.json("export", "team", str(file))
+    os.mkfifo(pipe)
+    feeder = threading.Thread(target=lambda: pipe.write_bytes(file.read_bytes()))
+    feeder.start()
+    assert other.json("import", str(pipe))["records"] == 3
+    feeder.join(timeout=HANGS_S)
+    code, said = other.refused("import", "-", stdin=file.read_text()[:-20])
+    assert code == 1 and "standard input:5: damaged" in said
+    code, said = other.refused("import", str(node.home))
+    assert code == 1 and "Is a directory" in said
 
 
 def test_a_damaged_value_is_not_exported(net):

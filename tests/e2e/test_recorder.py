@@ -243,3 +243,25 @@ def test_refused_at_the_start(net, tmp_path):
                            str(tmp_path / "r")], capture_output=True, text=True, timeout=HANGS_S,
                           env=node.env, check=False)
     assert done.returncode == 1 and "faberio init" in done.stderr
+
+
+def test_a_start_that_is_refused_leaves_the_recordings_of_who_runs(net):
+    node = net.node("a")
+    node.init()
+    node.record = node.home.parent / "a.rec"
+    node.start("--record", node.record)
+    before = files(node)
+    done = subprocess.run([BIN, "run", "--home", node.home, "--listen", "none", "--record",
+                           node.record], capture_output=True, text=True, timeout=HANGS_S,
+                          check=False)
+    assert done.returncode == 1 and "in use" in done.stderr
+    assert files(node) == before
+
+
+def test_a_place_without_a_recording_is_named(net):
+    node = net.node("a")
+    node.init()
+    done = subprocess.run([BIN, "run", "--home", node.home, "--listen", "none", "--record",
+                           node.home / "none" / "a.rec"], capture_output=True, text=True,
+                          timeout=HANGS_S, check=False)
+    assert done.returncode == 1 and "none/a.rec" in done.stderr and "No such file" in done.stderr

@@ -17,6 +17,7 @@
 #define fb_json_scan_word       portable_fb_json_scan_word
 #define fb_hex_value            portable_fb_hex_value
 #define fb_hex_format           portable_fb_hex_format
+#define fb_hex_text             portable_fb_hex_text
 #define fb_hex_parse            portable_fb_hex_parse
 #define fb_hex_parse_words      portable_fb_hex_parse_words
 

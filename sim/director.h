@@ -58,6 +58,7 @@ typedef struct fb_sim_director {
     uint8_t *reached;     /* scratch, by node */
     uint64_t shut_ns;     /* somebody was shut out last; 0: never */
     uint64_t stranger_ns; /* somebody without a name was shut out for long last */
+    bool healed_early;    /* since the steps are nearly used up */
     bool joins;           /* a member of the core lost its disk and joins again */
     bool behind;          /* since all agreed last, a disk was lost or set back */
     uint64_t caught_ns;   /* then: when a batch was applied last in this HEAL; 0: none was */

@@ -57,9 +57,9 @@ bool fb_sim_run(const fb_sim_config *config, fb_sim_verdict *out)
     fb_sim_fail_set((fb_sim_current){config->seed_text, &world->steps, ending, world});
     uint64_t began = fb_sim_processor_ns();
     fb_sim_director_start(world);
-    while (world->steps < config->stop_at_step && fb_sim_world_next(world)) {
+    while (fb_sim_world_next(world)) {
     }
-    out->stopped = !world->stop;
+    out->stopped = !world->stop && config->stop_at_step < config->events;
     if (world->recorder != NULL) out->recorded = fb_sim_recorder_end(world);
     if (world->player != NULL) {
         out->unreached = fb_sim_player_unreached(world, &out->unreached_first);

@@ -143,6 +143,7 @@ fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
     fb_sim_world *world = calloc(1, sizeof *world);
     if (world == NULL) return NULL;
     world->config = *config;
+    world->last_step = fb_min_u64(config->stop_at_step, config->events);
     /* Nothing is folded yet, so a long run with writes in it fills its stores. */
     for (uint64_t steps = UINT64_C(1) << 20; config->faults && steps < config->events; steps *= 2) {
         if (world->config.store_items >= 1u << 21) break;
@@ -491,6 +492,7 @@ static void step(fb_sim_world *world, uint32_t index, fb_event event)
 void fb_sim_step(fb_sim_world *world, uint32_t index, fb_event event)
 {
     if (world->nodes[index].core == NULL || world->stop) return;
+    if (world->steps == world->last_step) return; /* in the middle of what an entry does */
     if (world->record == NULL) {
         step(world, index, event);
         return;
@@ -631,7 +633,7 @@ static bool tick_is_first(const fb_sim_world *world, uint32_t index)
 bool fb_sim_world_next(fb_sim_world *world)
 {
     fb_sim_entry entry;
-    if (world->stop) return false;
+    if (world->stop || world->steps == world->last_step) return false;
     uint32_t ticks_next = world->tick_leaves == 1 ? 0 : world->tick_tree[1];
     if (tick_is_first(world, ticks_next)) {
         if (world->record != NULL) fb_sim_record_ticks(world, ticks_next);

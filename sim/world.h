@@ -76,10 +76,10 @@ struct fb_sim_config {
     fb_seed seed;
     char seed_text[44];
     uint32_t nodes;
-    uint64_t second;       /* members of the second space; 0: there is none; or drawn */
-    uint32_t degree;       /* neighbours that each node dials and is dialled by; 0: all */
-    uint64_t events;       /* steps after which the last round is healed */
-    uint64_t duration_ns;  /* or simulated time; FB_NEVER: steps alone */
+    uint64_t second;      /* members of the second space; 0: there is none; or drawn */
+    uint32_t degree;      /* neighbours that each node dials and is dialled by; 0: all */
+    uint64_t events;      /* the run ends with this step; a while before, a round is healed early */
+    uint64_t duration_ns; /* or simulated time; FB_NEVER: steps alone */
     uint64_t stop_at_step; /* the run is not let go on after so many */
     bool faults;
     bool fast; /* digests and checks only every 2^16 steps */
@@ -122,6 +122,7 @@ struct fb_sim_world {
     fb_seed seed; /* of this run */
     uint64_t now_ns;
     uint64_t steps;
+    uint64_t last_step; /* the run ends with it, wherever that is */
     uint64_t ticks;
     uint64_t accepting; /* steps that accepted a message */
     uint64_t applying;  /* steps that applied changes of another node */
@@ -183,7 +184,8 @@ fb_sim_config fb_sim_config_default(void);
 fb_sim_world *fb_sim_world_create(const fb_sim_config *config);
 void fb_sim_world_destroy(fb_sim_world *world);
 
-/* Takes the next entry and does it. False when the queue is empty or the run is over. */
+/* Takes the next entry and does it. False when the queue is empty or the run is over: with the last
+ * step of its configuration (`events`, `stop_at_step`), if nothing ended it before. */
 bool fb_sim_world_next(fb_sim_world *world);
 
 /* One event into one node: its clocks are read, the node steps, its effects are carried out, the

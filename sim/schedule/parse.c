@@ -303,6 +303,7 @@ enum {
     SEEN_SETUP,
     SEEN_SETTLE,
     SEEN_SECOND,
+    SEEN_STEPS,
 };
 
 static void text_take(parser *s, const char *what, char *out, size_t cap)
@@ -418,7 +419,7 @@ static uint64_t nodes_take(parser *s)
 static bool header_line(parser *s, const word *verb)
 {
     static const char *const verbs[] = {"seed", "nodes", "bug",    "expect", "hash",
-                                        "calm", "setup", "settle", "second"};
+                                        "calm", "setup", "settle", "second", "steps"};
     if (is(verb, "set")) {
         if (s->out->round_count != 0) refuse(s, verb, "this comes before the first round");
         set_line(s);
@@ -457,6 +458,10 @@ static bool header_line(parser *s, const word *verb)
         break;
     case SEEN_SETUP:
         s->out->setup_ns = time_take(s);
+        break;
+    case SEEN_STEPS:
+        s->out->steps =
+            number(s, take(s, "a number"), 1, UINT64_MAX / 2, "not a number of steps from 1");
         break;
     case SEEN_SECOND:
         s->out->second = nodes_take(s);

@@ -266,6 +266,7 @@ static void header(const fb_sim_plan *schedule, FILE *out)
         fb_sim_trace_text(schedule->hash, text);
         fprintf(out, "hash %s\n", text);
     }
+    if (schedule->steps != 0) fprintf(out, "steps %llu\n", (unsigned long long)schedule->steps);
     if (schedule->calm) fprintf(out, "calm\n");
     if (schedule->setup_ns != 0) fprintf(out, "setup %s\n", time_of(schedule->setup_ns).text);
     if (schedule->settle_ns != 0) fprintf(out, "settle %s\n", time_of(schedule->settle_ns).text);

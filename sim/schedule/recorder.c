@@ -134,6 +134,7 @@ bool fb_sim_recorder_end(fb_sim_world *world)
     fb_sim_plan *schedule = recorder->schedule;
     lines_prune(schedule, world->now_ns - recorder->start_ns);
     lines_sort(schedule);
+    if (world->steps == world->config.events) schedule->steps = world->steps;
     schedule->has_hash = true;
     schedule->hash = fb_sim_trace_hash(&world->trace);
     schedule->expect = FB_SIM_EXPECT_PASS;

@@ -403,7 +403,7 @@ void fb_sim_plan_config(const fb_sim_plan *schedule, fb_sim_config *out)
     }
     out->second = schedule->second;
     out->faults = !schedule->calm;
-    out->events = UINT64_MAX;
+    out->events = schedule->steps == 0 ? UINT64_MAX : schedule->steps;
     out->duration_ns = FB_NEVER;
     out->schedule = schedule;
 }

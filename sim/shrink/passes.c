@@ -356,6 +356,11 @@ void fb_sim_shrink_lines(fb_sim_shrinker *s)
 void fb_sim_shrink_header(fb_sim_shrinker *s)
 {
     try_second(s);
+    if (s->best.steps != 0) {
+        fb_sim_plan candidate = copy_of(&s->best);
+        candidate.steps = 0;
+        fb_sim_shrink_try(s, &candidate);
+    }
     for (uint32_t i = s->best.setting_count; i-- > 0 && !fb_sim_shrink_is_over(s);) {
         fb_sim_plan candidate = copy_of(&s->best);
         candidate.setting_count--;

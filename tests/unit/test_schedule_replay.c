@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "sim/director.h"
 #include "sim/run.h"
 #include "sim/schedule/schedule.h"
 
@@ -86,9 +87,53 @@ static void used_up_in_a_window(void **state)
     }
 }
 
+/* Wherever that is: in the set-up, in a round, between the ticks of one burst. Played again, the
+ * run ends there as well. */
+static void as_many_steps_as_were_asked_for(void **state)
+{
+    (void)state;
+    static const uint64_t lengths[] = {1, 2, 77, 700, 1501, 4999};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            fb_sim_config config = config_of(seed, 3, lengths[i]);
+            if (seed == 3) fb_sim_faults_add(&config.only, FB_SIM_FAULT_TIMER_BURST);
+            fb_sim_verdict verdict;
+            assert_true(fb_sim_run(&config, &verdict));
+            assert_int_equal(verdict.result, FB_SIM_PASS);
+            assert_int_equal(verdict.events, lengths[i]);
+            assert_false(verdict.stopped);
+            same_again(config, "so many steps");
+        }
+    }
+}
+
+/* Whoever turns a world by itself comes to the same end, and a limit before it stops the run. */
+static void a_world_ends_with_its_last_step(void **state)
+{
+    (void)state;
+    fb_sim_config config = config_of(5, 3, 2000);
+    fb_sim_verdict verdict;
+    fb_sim_world *world = fb_sim_world_create(&config);
+    assert_non_null(world);
+    fb_sim_director_start(world);
+    while (fb_sim_world_next(world)) {
+    }
+    assert_int_equal(world->steps, 2000);
+    fb_hash128 hash = fb_sim_trace_hash(&world->trace);
+    fb_sim_world_destroy(world);
+    assert_true(fb_sim_run(&config, &verdict));
+    assert_true(verdict.hash.lo == hash.lo && verdict.hash.hi == hash.hi);
+    config.stop_at_step = 1234;
+    assert_true(fb_sim_run(&config, &verdict));
+    assert_int_equal(verdict.events, 1234);
+    assert_true(verdict.stopped);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_many_steps_as_were_asked_for),
+        cmocka_unit_test(a_world_ends_with_its_last_step),
         cmocka_unit_test(with_each_fault),
         cmocka_unit_test(as_the_swarm_draws),
         cmocka_unit_test(used_up_in_a_window),

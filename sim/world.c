@@ -29,7 +29,7 @@
 #define FAST_EVERY 65536u
 
 /* A node that wants so many ticks at one moment is waiting for something that no tick brings. */
-#define BUSY_MAX 20000u
+#define BUSY_MAX 4096u
 
 /* Ids are hashes: any part of one spreads well. */
 static uint32_t id_place(const fb_sim_world *world, fb_id id)

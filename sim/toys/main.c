@@ -13,7 +13,7 @@
 #include "sim/toys/toy.h"
 
 #define SEEDS  2u
-#define EVENTS 12000u
+#define EVENTS 16000u
 
 typedef struct toy_case {
     const char *name;

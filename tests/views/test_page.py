@@ -71,9 +71,9 @@ def failing(sim, tmp_path_factory):
 def faulty(sim, tmp_path_factory):
     """A run with partitions, lossy carriers and crashes, next to another one."""
     path = tmp_path_factory.mktemp("page") / "faulty.html"
-    sim.run("view", "--seed", "4", "--profile", "dense", "--events", "2500", "--only", "loss",
+    sim.run("view", "--seed", "4", "--profile", "dense", "--events", "4000", "--only", "loss",
             "--only", "split", "--only", "isolate", "--only", "crash", "--html", path,
-            "--last", "2500", "--beside", "9")
+            "--last", "4000", "--beside", "9")
     return path
 
 

@@ -38,3 +38,12 @@ if(FB_MUTANT_IDS)
   target_include_directories(faberio_core_mutants PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(faberio_core_mutants PRIVATE fb_blake3)
 endif()
+
+# What is decided for a document store (docs/ARCHITECTURE.md): as pure as the core but for its memory,
+# and linked by both drivers.
+file(GLOB FB_DOCUMENTS_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/io/documents/*.c)
+if(FB_DOCUMENTS_SOURCES)
+  add_library(faberio_documents STATIC ${FB_DOCUMENTS_SOURCES})
+  target_link_libraries(faberio_documents PUBLIC faberio_core)
+  fb_use_system(faberio_documents)
+endif()

@@ -5,13 +5,13 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 file(GLOB_RECURSE FB_IO_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/io/*.c)
-list(FILTER FB_IO_SOURCES EXCLUDE REGEX "/io/mongo/")
+list(FILTER FB_IO_SOURCES EXCLUDE REGEX "/io/(mongo|documents)/")
 if(FB_IO_SOURCES)
   pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
   pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv)
   pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
   add_library(faberio_io STATIC ${FB_IO_SOURCES})
-  target_link_libraries(faberio_io PUBLIC faberio_core PkgConfig::SODIUM PkgConfig::UV
+  target_link_libraries(faberio_io PUBLIC faberio_documents faberio_core PkgConfig::SODIUM PkgConfig::UV
     PkgConfig::LMDB Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_definitions(faberio_io PRIVATE
     FB_MODULE_DIRECTORY="${CMAKE_INSTALL_FULL_LIBDIR}/faberio")

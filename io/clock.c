@@ -18,3 +18,14 @@ int64_t fb_clock_wall_us(void)
     FB_ASSERT(clock_gettime(CLOCK_REALTIME, &t) == 0);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
+
+uint64_t fb_clock_awake_or_not_ms(void)
+{
+    struct timespec t;
+#ifdef CLOCK_BOOTTIME
+    FB_ASSERT(clock_gettime(CLOCK_BOOTTIME, &t) == 0);
+#else
+    FB_ASSERT(clock_gettime(CLOCK_MONOTONIC, &t) == 0);
+#endif
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}

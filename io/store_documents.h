@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The local store's side of a document store: what it writes instead of a write set, what it hands
- * on after the commit, and what it takes out again once the documents are kept. For the store's
- * thread, but for the two callbacks. */
+/* What the local store's thread does for a document store: documents/keeping.h over LMDB, and jobs
+ * and readings to the threads of documents_worker.h. For the store's thread, but for the two
+ * callbacks. */
 #ifndef FB_IO_STORE_DOCUMENTS_H
 #define FB_IO_STORE_DOCUMENTS_H
 
-#include "io/documents/worker.h"
+#include "io/documents/keeping.h"
+#include "io/documents_worker.h"
 #include "io/lmdb_env.h"
-
-/* Served jobs whose redo entries are taken out in a transaction of their own, when no write set
- * comes that could take them along. */
-#define FB_STORE_SERVED_MAX 64u
 
 typedef struct fb_store_documents fb_store_documents;
 
@@ -43,6 +40,11 @@ int fb_store_documents_resume(fb_store_documents *sd);
 void fb_store_documents_served(fb_store_documents *sd, fb_job *job, uint64_t start);
 /* So many have come back that they are worth a transaction of their own. */
 bool fb_store_documents_wants_cleaning(const fb_store_documents *sd, bool closing);
+
+/* When the thread is to come again, in milliseconds of fb_clock_awake_or_not_ms; UINT64_MAX: not at
+ * all. Then what was in doubt is handed on once more. */
+uint64_t fb_store_documents_again_at(const fb_store_documents *sd);
+int fb_store_documents_again(fb_store_documents *sd);
 
 void fb_store_documents_stats(fb_store_documents *sd, fb_worker_stats *out);
 

@@ -612,14 +612,24 @@ static void clean_documents(fb_lmdb *store, bool closing)
     (void)write_group(store, NULL);
 }
 
-/* Waits for requests, or until kept write sets are due; with the mutex. */
+/* Waits for requests, or until kept write sets are due, or documents again; with the mutex. */
 static void wait_for_work(fb_lmdb *store)
 {
     int rc = 0;
+    uint64_t again_ms =
+        store->documents == NULL ? UINT64_MAX : fb_store_documents_again_at(store->documents);
+    bool again = store->held == NULL && again_ms != UINT64_MAX;
+    struct timespec due = store->held_due;
+    if (again) {
+        uint64_t now_ms = fb_clock_awake_or_not_ms();
+        uint64_t wait_ms = again_ms > now_ms ? again_ms - now_ms : 0;
+        uint64_t due_ms = fb_clock_mono_ns() / 1000000 + wait_ms + 1;
+        due = (struct timespec){(time_t)(due_ms / 1000), (long)(due_ms % 1000 * 1000000)};
+    }
     while (store->requests == NULL && !store->stopping && rc != ETIMEDOUT) {
-        rc = store->held == NULL
+        rc = store->held == NULL && !again
                  ? pthread_cond_wait(&store->wake, &store->mutex)
-                 : pthread_cond_timedwait(&store->wake, &store->mutex, &store->held_due);
+                 : pthread_cond_timedwait(&store->wake, &store->mutex, &due);
     }
 }
 
@@ -647,6 +657,8 @@ static void *store_thread(void *user)
         pthread_mutex_unlock(&store->mutex);
         serve(store, list);
         if (held_is_due(store) || (over && store->held != NULL)) held_try(store);
+        /* Entries that do not follow their format stay, and are found again at a start. */
+        if (store->documents != NULL) (void)fb_store_documents_again(store->documents);
         clean_documents(store, over);
     }
     return NULL;

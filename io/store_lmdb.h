@@ -19,7 +19,7 @@
 #ifndef FB_IO_STORE_LMDB_H
 #define FB_IO_STORE_LMDB_H
 
-#include "io/documents/worker.h"
+#include "io/documents_worker.h"
 #include "protocol/base/error.h"
 #include "protocol/base/types.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "io/documents/load.h"
+#include "io/documents_load.h"
 
 static const char *const schemes[] = {"mongodb://", "mongodb+srv://"};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A document store: where the living records of collections are kept when the local store is not
- * to hold them (DESIGN 7). What implements it is loaded when it is used (load.h), and knows nothing
- * of threads, of the local store or of the core's keys.
+ * to hold them (DESIGN 7). What implements it is loaded when it is used (io/documents_load.h), and
+ * knows nothing of threads, of the local store or of the core's keys.
  *
  * A document is one record: what the core stores of it, which comes back byte by byte, and what it
  * shows, which is for others to read. */
@@ -13,7 +13,7 @@
 #include "protocol/database/dot.h"
 
 /* The interface between the program and what it loads: both must have the same. */
-#define FB_DOCUMENTS_INTERFACE 1u
+#define FB_DOCUMENTS_INTERFACE 2u
 
 typedef struct fb_documents fb_documents;
 
@@ -40,12 +40,35 @@ typedef struct fb_document {
     size_t field_count;
 } fb_document;
 
-/* What became of one document that was to be kept. */
-typedef enum fb_document_verdict {
+/* Which of two documents of one id is the newer one: by the number of the start of the process that
+ * put it, then by its number within that. */
+typedef struct fb_document_version {
+    uint64_t start, number;
+} fb_document_version;
+
+static inline bool fb_document_is_older(fb_document_version a, fb_document_version b)
+{
+    return a.start != b.start ? a.start < b.start : a.number < b.number;
+}
+
+/* One document of a put. It takes the place of what is there when that is older, or has no version;
+ * one without a record removes what is there and older. marks: instead of nothing, a mark with the
+ * version is left, a document that shows nothing and is never found. */
+typedef struct fb_document_change {
+    fb_document document;
+    fb_document_version version;
+    bool marks;
+} fb_document_change;
+
+/* What the server says of one of them. */
+typedef enum fb_document_outcome {
+    FB_DOCUMENT_OPEN = 0, /* it was not done, and may be another time */
     FB_DOCUMENT_KEPT = 1,
     FB_DOCUMENT_TOO_LARGE = 2, /* no document can hold it */
     FB_DOCUMENT_REFUSED = 3, /* the server will not have it, now or later (a rule of its owner's) */
-} fb_document_verdict;
+    FB_DOCUMENT_PRESENT = 4, /* what is there is not older, and of this start */
+    FB_DOCUMENT_NEWER = 5,   /* what is there is of a later start */
+} fb_document_outcome;
 
 typedef struct fb_documents_options {
     const char *uri;     /* with the name of a database */
@@ -65,17 +88,21 @@ typedef struct fb_documents_ops {
                       size_t why_len);
     void (*close)(fb_documents *documents);
 
-    /* Once, before the first put: whatever an earlier process of this node has on its way comes too
-     * late from now on. *number: of this start, greater than that of any earlier one and than what
-     * was given in it. FB_ERR_UNREACHABLE: try again. */
+    /* Raises the fence: *number of this start becomes greater than that of any earlier one and than
+     * what was given in it. FB_OK: durable. FB_ERR_UNREACHABLE: try again. */
     fb_status (*fence)(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
+    /* *number: that of the last start that raised the fence. It is asked by a write that is durable
+     * like the fence, so no server that was deposed can answer. FB_ERR_UNREACHABLE. */
+    fb_status (*confirm)(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
 
-    /* Puts documents in the place of those of the same id, each named once. FB_OK: each is durable,
-     * or its verdict says why it never will be. FB_ERR_UNREACHABLE: the outcome is not known; the
-     * same call again does no harm. FB_ERR_STORE_LOCKED: another process of this node came. */
-    fb_status (*put)(fb_documents *documents, const fb_document *documents_to_put, size_t count,
-                     fb_document_verdict *verdicts, char *why, size_t why_len);
+    /* Puts documents of one collection, each id named once. FB_OK: each has an outcome, and
+     * *durable says whether what was done is certain to last. FB_ERR_UNREACHABLE: anything may have
+     * happened, or may happen later on. The same call again does no harm. */
+    fb_status (*put)(fb_documents *documents, const fb_document_change *changes, size_t count,
+                     fb_document_outcome *outcomes, bool *durable, char *why, size_t why_len);
 
+    /* Both see whatever this process has had confirmed before the call, and nothing that may be
+     * taken back. */
     /* Those of these ids that are there, in any order. FB_ERR_UNREACHABLE; FB_ERR_STORE_DAMAGED:
      * one is there and is not ours to read: the others were given. */
     fb_status (*get)(fb_documents *documents, const char *collection, const fb_id *ids,

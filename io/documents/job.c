@@ -19,8 +19,9 @@ static fb_job_redo *redo_add(fb_job *job, fb_span key, const fb_redo *redo)
 {
     if ((job->redo_count & (job->redo_count - 1)) == 0) {
         size_t cap = job->redo_count == 0 ? 1 : 2 * job->redo_count;
-        job->redo = realloc(job->redo, cap * sizeof *job->redo);
-        FB_ASSERT(job->redo != NULL);
+        fb_job_redo *more = fb_room_take(&job->room, cap * sizeof *more);
+        if (job->redo_count != 0) memcpy(more, job->redo, job->redo_count * sizeof *more);
+        job->redo = more;
     }
     fb_job_redo *added = &job->redo[job->redo_count++];
     *added = (fb_job_redo){fb_room_copy(&job->room, key), redo->incarnation, redo->w};
@@ -90,6 +91,8 @@ static int record_add(fb_split *split, fb_job *job, const fb_split_record *touch
     fb_redo redo;
     if (!fb_redo_read(stored, &redo)) return EINVAL;
     if (redo.kind == FB_WRITE_PUT) record->record = fb_room_copy(&job->room, redo.value);
+    record->incarnation = redo.incarnation;
+    record->w = redo.w;
     redo_add(job, named, &redo);
     record->redo_count++;
     const char *collection;
@@ -124,8 +127,9 @@ static int compare(const void *a, const void *b)
 int fb_job_make(fb_split *split, uint64_t incarnation, uint64_t w, const fb_split_record *records,
                 size_t count, fb_job **out)
 {
-    fb_job *job = calloc(1, sizeof *job);
-    FB_ASSERT(job != NULL);
+    fb_room room = {.source = split->room.source};
+    fb_job *job = fb_room_take_zeroed(&room, sizeof *job);
+    job->room = room;
     *out = NULL;
     job->incarnation = incarnation;
     job->w = w;
@@ -178,6 +182,7 @@ int fb_job_found(fb_split *split, fb_job **out)
     int rc = split->store.scan(split->store.user, fb_span_of(low, sizeof low),
                                fb_span_of(high, sizeof high), find_record, &f);
     if (rc == 0 && f.count > 0) rc = fb_job_make(split, 0, 0, f.records, f.count, out);
+    if (*out != NULL) (*out)->found = true;
     free(f.records);
     return rc;
 }
@@ -185,9 +190,8 @@ int fb_job_found(fb_split *split, fb_job **out)
 void fb_job_free(fb_job *job)
 {
     if (job == NULL) return;
-    fb_room_free(&job->room);
-    free(job->redo);
-    free(job);
+    fb_room room = job->room; /* it stands in it */
+    fb_room_free(&room);
 }
 
 int fb_job_served(fb_split *split, const fb_job *job, fb_room *room, fb_span *set)
@@ -199,7 +203,7 @@ int fb_job_served(fb_split *split, const fb_job *job, fb_room *room, fb_span *se
     fb_writer w = fb_writer_of(fb_room_take(room, bytes), bytes);
     for (size_t i = 0; i < job->record_count; i++) {
         const fb_job_record *record = &job->records[i];
-        if (record->verdict != FB_DOCUMENT_KEPT) continue;
+        if (record->outcome != FB_DOCUMENT_KEPT || record->doubt_until_ms != 0) continue;
         for (size_t k = 0; k < record->redo_count; k++) {
             const fb_job_redo *served = &job->redo[record->redo_first + k];
             fb_span stored;

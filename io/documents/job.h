@@ -20,12 +20,15 @@ typedef struct fb_job_record {
     fb_document_value *values; /* of the redo entries; what else there is, is in the document */
     size_t value_count;
     size_t redo_first, redo_count;
-    fb_document_verdict verdict; /* of the put */
+    uint64_t incarnation, w;     /* of the set that it is of */
+    fb_document_outcome outcome; /* OPEN until it is settled */
+    uint64_t doubt_until_ms;     /* 0: nothing of it is on its way any more */
 } fb_job_record;
 
 typedef struct fb_job {
     struct fb_job *next;
-    uint64_t incarnation, w; /* of the last set that it covers; 0: none, it is what a start found */
+    uint64_t incarnation, w; /* of the last set that it covers; 0: none */
+    bool found;              /* it is what a start found: an earlier process may have sent it */
     fb_room room;
     fb_job_record *records;
     size_t record_count;
@@ -41,8 +44,8 @@ int fb_job_make(fb_split *split, uint64_t incarnation, uint64_t w, const fb_spli
 int fb_job_found(fb_split *split, fb_job **out);
 void fb_job_free(fb_job *job);
 
-/* The write set that removes the redo entries of what was kept, as far as they still stand there.
- * Empty when there are none. In `room`. */
+/* The write set that removes the redo entries of what was kept, as far as they still stand there:
+ * not of what is in doubt. Empty when there are none. In `room`. */
 int fb_job_served(fb_split *split, const fb_job *job, fb_room *room, fb_span *set);
 
 /* Does it need values that are only in the document as it is? */

@@ -182,8 +182,9 @@ static bool local_read(fb_reading *reading, fb_reading_item *item, fb_reader *r)
 
 int fb_reading_begin(fb_split *split, fb_span read_set, fb_span local, fb_reading **out)
 {
-    fb_reading *reading = calloc(1, sizeof *reading);
-    FB_ASSERT(reading != NULL);
+    fb_room room = {.source = split->room.source};
+    fb_reading *reading = fb_room_take_zeroed(&room, sizeof *reading);
+    reading->room = room;
     fb_reader asked = fb_reader_of(fb_room_copy(&reading->room, read_set));
     fb_reader answered = fb_reader_of(local);
     reading->item_count = fb_read_u16(&asked);
@@ -213,8 +214,8 @@ int fb_reading_begin(fb_split *split, fb_span read_set, fb_span local, fb_readin
 void fb_reading_free(fb_reading *reading)
 {
     if (reading == NULL) return;
-    fb_room_free(&reading->room);
-    free(reading);
+    fb_room room = reading->room; /* it stands in it */
+    fb_room_free(&room);
 }
 
 /* Asking */

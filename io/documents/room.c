@@ -17,7 +17,9 @@ void *fb_room_take(fb_room *room, size_t len)
     len = (len + 15) & ~(size_t)15;
     if (room->last == NULL || len > room->last->len - room->used) {
         size_t bytes = len > FB_ROOM_BLOCK ? len : FB_ROOM_BLOCK;
-        struct fb_room_block *block = malloc(sizeof *block + bytes);
+        struct fb_room_block *block =
+            room->source == NULL ? malloc(sizeof *block + bytes)
+                                 : room->source->take(room->source->user, sizeof *block + bytes);
         FB_ASSERT(block != NULL);
         block->before = room->last;
         block->len = bytes;
@@ -26,6 +28,13 @@ void *fb_room_take(fb_room *room, size_t len)
     }
     void *at = room->last->bytes + room->used;
     room->used += len;
+    return at;
+}
+
+void *fb_room_take_zeroed(fb_room *room, size_t len)
+{
+    void *at = fb_room_take(room, len);
+    if (len != 0) memset(at, 0, len);
     return at;
 }
 
@@ -41,7 +50,11 @@ void fb_room_free(fb_room *room)
 {
     while (room->last != NULL) {
         struct fb_room_block *before = room->last->before;
-        free(room->last);
+        if (room->source == NULL) {
+            free(room->last);
+        } else {
+            room->source->give(room->source->user, room->last);
+        }
         room->last = before;
     }
     room->used = 0;

@@ -2,7 +2,6 @@
 #include "io/documents/split.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/base/assert.h"
@@ -42,9 +41,9 @@ bool fb_redo_read(fb_span stored, fb_redo *out)
 
 void fb_split_free(fb_split *split)
 {
-    free(split->areas);
+    fb_room_free(&split->room);
     split->areas = NULL;
-    split->area_count = 0;
+    split->area_count = split->area_cap = 0;
 }
 
 bool fb_split_is_record_key(fb_span key)
@@ -74,10 +73,16 @@ static int area_add(fb_split *split, uint32_t local, fb_span stored, fb_split_ar
     if (r.failed || name.len > FB_COLLECTION_NAME_BYTES_MAX) return EINVAL;
     fb_split_area *area = find(split, local);
     if (area == NULL) {
-        fb_split_area *areas = realloc(split->areas, (split->area_count + 1) * sizeof *areas);
-        if (areas == NULL) return ENOMEM;
-        split->areas = areas;
-        area = &areas[split->area_count++];
+        if (split->area_count == split->area_cap) {
+            size_t cap = split->area_cap == 0 ? 4 : 2 * split->area_cap;
+            fb_split_area *areas = fb_room_take(&split->room, cap * sizeof *areas);
+            if (split->area_cap != 0) {
+                memcpy(areas, split->areas, split->area_cap * sizeof *areas);
+            }
+            split->areas = areas;
+            split->area_cap = cap;
+        }
+        area = &split->areas[split->area_count++];
     }
     *area = (fb_split_area){.local = local, .space = space};
     area->documents = kind == FB_AREA_COLLECTION;

@@ -54,7 +54,8 @@ typedef struct fb_split_record {
 typedef struct fb_split {
     fb_split_store store;
     struct fb_split_area *areas;
-    size_t area_count;
+    size_t area_count, area_cap;
+    fb_room room; /* of the areas; its source is that of jobs and readings, too */
 } fb_split;
 
 void fb_split_free(fb_split *split);

@@ -4,7 +4,6 @@
 #define FB_MONGO_CLIENT_H
 
 #include <mongoc/mongoc.h>
-#include <stdatomic.h>
 
 #include "io/documents/documents.h"
 
@@ -15,8 +14,6 @@ struct fb_documents {
     char *database;
     fb_id owner;
     int32_t timeout_ms;
-    int64_t start;        /* 0: not fenced */
-    atomic_llong numbers; /* given within it */
 };
 
 /* A sentence from the driver's error. */
@@ -30,8 +27,9 @@ void fb_mongo_collection_done(fb_documents *documents, mongoc_collection_t *coll
 
 /* put.c, find.c, fence.c: documents.h says what they do. */
 fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
-fb_status fb_mongo_put(fb_documents *documents, const fb_document *to_put, size_t count,
-                       fb_document_verdict *verdicts, char *why, size_t why_len);
+fb_status fb_mongo_confirm(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
+fb_status fb_mongo_put(fb_documents *documents, const fb_document_change *changes, size_t count,
+                       fb_document_outcome *outcomes, bool *durable, char *why, size_t why_len);
 fb_status fb_mongo_get(fb_documents *documents, const char *collection, const fb_id *ids,
                        size_t count, fb_documents_found found, void *user, char *why,
                        size_t why_len);

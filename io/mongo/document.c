@@ -48,8 +48,9 @@ static bool may_fit(const fb_document *document)
     return bytes <= FB_MONGO_DOCUMENT_MAX;
 }
 
-bool fb_mongo_document_make(const fb_document *document, int64_t start, int64_t number, bson_t *out)
+bool fb_mongo_document_make(const fb_document_change *change, bson_t *out)
 {
+    const fb_document *document = &change->document;
     bson_init(out);
     if (!may_fit(document)) return false;
     fb_mongo_append_id(out, "_id", document->id);
@@ -61,8 +62,13 @@ bool fb_mongo_document_make(const fb_document *document, int64_t start, int64_t 
     fits = fits && bson_append_document_begin(out, FB_MONGO_META, -1, &meta);
     if (!fits) return false;
     fits = bson_append_int32(&meta, "v", -1, FB_MONGO_VERSION) &&
-           bson_append_int64(&meta, "s", -1, start) && bson_append_int64(&meta, "n", -1, number) &&
-           append_bytes(&meta, "r", document->record) && append_values(&meta, document);
+           bson_append_int64(&meta, "s", -1, (int64_t)change->version.start) &&
+           bson_append_int64(&meta, "n", -1, (int64_t)change->version.number);
+    if (document->record.len == 0) {
+        fits = fits && bson_append_bool(&meta, "g", -1, true);
+    } else {
+        fits = fits && append_bytes(&meta, "r", document->record) && append_values(&meta, document);
+    }
     fits = bson_append_document_end(out, &meta) && fits;
     return fits && out->len <= FB_MONGO_DOCUMENT_MAX;
 }
@@ -139,6 +145,8 @@ fb_status fb_mongo_document_read(const bson_t *from, fb_document *out, fb_docume
         return FB_ERR_STORE_DAMAGED;
     }
     if (bson_iter_int32(&version) > FB_MONGO_VERSION) return FB_ERR_VERSION_NEWER;
+    bson_iter_t mark = meta;
+    if (bson_iter_find(&mark, "g") && BSON_ITER_HOLDS_BOOL(&mark)) return FB_ERR_NOT_FOUND;
     if (!read_bytes(&meta, "r", &out->record) || out->record.len == 0) {
         return FB_ERR_STORE_DAMAGED;
     }

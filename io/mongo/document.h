@@ -7,7 +7,8 @@
  *
  * What stands in _faberio is the record, byte by byte; the fields beside it are for others to read.
  * Numbers are 64-bit integers, c, d, r and t binary. (s, n) says which of two documents is newer.
- */
+ * A mark, which stands a while where a record was removed, has g: true in the place of r and a, and
+ * no fields. */
 #ifndef FB_MONGO_DOCUMENT_H
 #define FB_MONGO_DOCUMENT_H
 
@@ -25,11 +26,11 @@
 void fb_mongo_append_id(bson_t *to, const char *key, fb_id id);
 
 /* False: no document can hold it. *out is the caller's either way. */
-bool fb_mongo_document_make(const fb_document *document, int64_t start, int64_t number,
-                            bson_t *out);
+bool fb_mongo_document_make(const fb_document_change *change, bson_t *out);
 
 /* What was read; `out` borrows from `from` and from *values, which the caller frees.
- * FB_ERR_NOT_FOUND: it has nothing of ours. FB_ERR_STORE_DAMAGED, FB_ERR_VERSION_NEWER. */
+ * FB_ERR_NOT_FOUND: it has nothing of ours, or is a mark. FB_ERR_STORE_DAMAGED,
+ * FB_ERR_VERSION_NEWER. */
 fb_status fb_mongo_document_read(const bson_t *from, fb_document *out, fb_document_value **values);
 
 #endif

@@ -19,27 +19,25 @@ static void concerns(const fb_documents *documents, bson_t *options)
 }
 
 /* The number after the update, 0 on an error. */
-static int64_t raise_fence(fb_documents *documents, mongoc_client_t *client, int64_t to,
-                           bson_error_t *error)
+static int64_t update_fence(fb_documents *documents, bson_t *update, bson_error_t *error)
 {
     char owner[33];
     fb_hex_text(documents->owner.b, sizeof documents->owner.b, owner);
-    /* One above both what stands there and what the caller knows: the greater of two updates. */
     bson_t *command = BCON_NEW("findAndModify", BCON_UTF8(FENCE_COLLECTION), "query", "{", "_id",
-                               BCON_UTF8(owner), "}", "update", "[", "{", "$set", "{", "start", "{",
-                               "$max", "[", BCON_INT64(to), "{", "$add", "[", "{", "$ifNull", "[",
-                               "$start", BCON_INT64(0), "]", "}", BCON_INT64(1), "]", "}", "]", "}",
-                               "}", "}", "]", "upsert", BCON_BOOL(true), "new", BCON_BOOL(true));
+                               BCON_UTF8(owner), "}", "update", BCON_ARRAY(update), "upsert",
+                               BCON_BOOL(true), "new", BCON_BOOL(true));
     bson_t options = BSON_INITIALIZER, reply;
     concerns(documents, &options);
     int64_t start = 0;
     bson_iter_t at, value;
+    mongoc_client_t *client = mongoc_client_pool_pop(documents->pool);
     if (mongoc_client_write_command_with_opts(client, documents->database, command, &options,
                                               &reply, error) &&
         bson_iter_init(&at, &reply) && bson_iter_find_descendant(&at, "value.start", &value) &&
         BSON_ITER_HOLDS_INT64(&value)) {
         start = bson_iter_int64(&value);
     }
+    mongoc_client_pool_push(documents->pool, client);
     bson_destroy(&reply);
     bson_destroy(&options);
     bson_destroy(command);
@@ -49,14 +47,35 @@ static int64_t raise_fence(fb_documents *documents, mongoc_client_t *client, int
 fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, size_t why_len)
 {
     bson_error_t error = {.message = "it gave no number"};
-    mongoc_client_t *client = mongoc_client_pool_pop(documents->pool);
-    int64_t start = raise_fence(documents, client, (int64_t)*number + 1, &error);
-    mongoc_client_pool_push(documents->pool, client);
+    /* One above both what stands there and what the caller knows: the greater of two updates. */
+    bson_t *update =
+        BCON_NEW("0", "{", "$set", "{", "start", "{", "$max", "[", BCON_INT64((int64_t)*number + 1),
+                 "{", "$add", "[", "{", "$ifNull", "[", "$start", BCON_INT64(0), "]", "}",
+                 BCON_INT64(1), "]", "}", "]", "}", "}", "}");
+    int64_t start = update_fence(documents, update, &error);
+    bson_destroy(update);
     if (start <= 0) {
         fb_mongo_say(why, why_len, "MongoDB takes no start", &error);
         return FB_ERR_UNREACHABLE;
     }
-    documents->start = start;
+    *number = (uint64_t)start;
+    return FB_OK;
+}
+
+/* It changes something each time, as a server answers at once where nothing is written. */
+fb_status fb_mongo_confirm(fb_documents *documents, uint64_t *number, char *why, size_t why_len)
+{
+    bson_error_t error = {.message = "it gave no number"};
+    bson_t *update = BCON_NEW("0", "{", "$set", "{", "start", "{", "$ifNull", "[", "$start",
+                              BCON_INT64((int64_t)*number), "]", "}", "confirmed", "{", "$add", "[",
+                              "{", "$ifNull", "[", "$confirmed", BCON_INT64(0), "]", "}",
+                              BCON_INT64(1), "]", "}", "}", "}");
+    int64_t start = update_fence(documents, update, &error);
+    bson_destroy(update);
+    if (start <= 0) {
+        fb_mongo_say(why, why_len, "MongoDB does not confirm the start", &error);
+        return FB_ERR_UNREACHABLE;
+    }
     *number = (uint64_t)start;
     return FB_OK;
 }

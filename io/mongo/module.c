@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The document store in MongoDB, as a module that is loaded when it is used (documents/load.h). */
-#include "io/documents/load.h"
+/* The document store in MongoDB, as a module that is loaded when it is used (io/documents_load.h).
+ */
+#include "io/documents_load.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -122,6 +123,7 @@ const fb_documents_ops *fb_documents_module(void)
                                          .open = open_documents,
                                          .close = close_documents,
                                          .fence = fb_mongo_fence,
+                                         .confirm = fb_mongo_confirm,
                                          .put = fb_mongo_put,
                                          .get = fb_mongo_get,
                                          .range = fb_mongo_range};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Putting: for each collection one bulk of guarded replacements of whole documents. The guard lets
  * only an older document be replaced; where it does not, the upsert behind it meets the key that is
- * there, and that answer says that this document or a newer one is present. */
+ * there, and that answer says that this document or a newer one is present. What follows from an
+ * answer is documents/handing.h's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +13,12 @@
 
 typedef struct putting {
     fb_documents *documents;
-    const fb_document *to_put;
-    fb_document_verdict *verdicts;
+    const fb_document_change *changes;
+    fb_document_outcome *outcomes;
     char *why;
     size_t why_len;
-    size_t *places; /* of the operations of the bulk: which document */
+    size_t *places; /* of the operations of the bulk: which change */
     size_t operations;
-    bool *present; /* this document or a newer one was there */
 } putting;
 
 /* {_id, and a number older than this one}; a document without a number is nobody's newer one. */
@@ -31,69 +31,70 @@ static void guard(bson_t *selector, fb_id id, int64_t start, int64_t number, boo
                 BCON_BOOL(false), "}", "_id", "{", "$exists", BCON_BOOL(foreign), "}", "}", "]");
 }
 
-static bool add(putting *p, mongoc_bulk_operation_t *bulk, size_t place)
+static void add(putting *p, mongoc_bulk_operation_t *bulk, size_t place)
 {
-    const fb_document *document = &p->to_put[place];
-    int64_t number = atomic_fetch_add(&p->documents->numbers, 1) + 1;
-    bson_t selector = BSON_INITIALIZER, whole, upsert = BSON_INITIALIZER;
+    const fb_document_change *change = &p->changes[place];
+    int64_t start = (int64_t)change->version.start, number = (int64_t)change->version.number;
+    bool removes = change->document.record.len == 0 && !change->marks;
+    bson_t selector = BSON_INITIALIZER, upsert = BSON_INITIALIZER, whole;
     bson_error_t error;
-    bool added;
-    if (document->record.len == 0) {
-        guard(&selector, document->id, p->documents->start, number, false);
+    bool added = true, fits = true;
+    guard(&selector, change->document.id, start, number, !removes && !change->marks);
+    if (removes) {
         added = mongoc_bulk_operation_remove_one_with_opts(bulk, &selector, NULL, &error);
-    } else if (!fb_mongo_document_make(document, p->documents->start, number, &whole)) {
-        p->verdicts[place] = FB_DOCUMENT_TOO_LARGE;
-        bson_destroy(&whole);
-        bson_destroy(&selector);
-        bson_destroy(&upsert);
-        return true;
     } else {
-        guard(&selector, document->id, p->documents->start, number, true);
+        fits = fb_mongo_document_make(change, &whole);
         bson_append_bool(&upsert, "upsert", -1, true);
-        added =
-            mongoc_bulk_operation_replace_one_with_opts(bulk, &selector, &whole, &upsert, &error);
+        added = !fits || mongoc_bulk_operation_replace_one_with_opts(bulk, &selector, &whole,
+                                                                     &upsert, &error);
         bson_destroy(&whole);
     }
     bson_destroy(&selector);
     bson_destroy(&upsert);
-    if (!added) {
+    if (!fits) {
+        p->outcomes[place] = FB_DOCUMENT_TOO_LARGE;
+    } else if (!added) {
         fb_mongo_say(p->why, p->why_len, "a document cannot be sent", &error);
-        p->verdicts[place] = FB_DOCUMENT_REFUSED;
-        return true;
+        p->outcomes[place] = FB_DOCUMENT_REFUSED;
+    } else {
+        p->outcomes[place] = FB_DOCUMENT_KEPT;
+        p->places[p->operations++] = place;
     }
-    p->verdicts[place] = FB_DOCUMENT_KEPT;
-    p->places[p->operations++] = place;
-    return true;
 }
 
 /* What a server says about one document for good: it is too large, or a rule of its collection's
  * owner is against it. Everything else may pass. */
-static bool is_for_good(int32_t code, fb_document_verdict *verdict)
+static bool is_for_good(int32_t code, fb_document_outcome *outcome)
 {
     switch (code) {
     case 10334: /* BSONObjectTooLarge */
     case 17419: /* too large after the update */
     case 17420:
-        *verdict = FB_DOCUMENT_TOO_LARGE;
+        *outcome = FB_DOCUMENT_TOO_LARGE;
         return true;
     case 121: /* DocumentValidationFailure */
     case 2:   /* BadValue */
     case 66:  /* ImmutableField: of a sharded collection */
-        *verdict = FB_DOCUMENT_REFUSED;
+        *outcome = FB_DOCUMENT_REFUSED;
         return true;
     default:
         return false;
     }
 }
 
-/* Every operation that failed. False: some failed in a way that may pass. */
-static bool judge(putting *p, const bson_t *reply)
+/* What the server says of each operation that failed, and of how lasting the others are. False: it
+ * is no answer to a bulk. */
+static bool judge(putting *p, const bson_t *reply, bool *durable)
 {
     bson_iter_t at, errors, one;
+    bool any = false;
+    /* A write concern that was not satisfied leaves open whether the rest lasts. */
+    *durable =
+        !(bson_iter_init_find(&at, reply, "writeConcernErrors") && BSON_ITER_HOLDS_ARRAY(&at) &&
+          bson_iter_recurse(&at, &errors) && bson_iter_next(&errors));
     if (!bson_iter_init_find(&at, reply, "writeErrors") || !BSON_ITER_HOLDS_ARRAY(&at)) {
         return false;
     }
-    bool all = true, any = false;
     bson_iter_recurse(&at, &errors);
     while (bson_iter_next(&errors)) {
         int32_t code = 0;
@@ -105,25 +106,21 @@ static bool judge(putting *p, const bson_t *reply)
         }
         if (index < 0 || (size_t)index >= p->operations) return false;
         any = true;
-        size_t place = p->places[index];
+        fb_document_outcome *outcome = &p->outcomes[p->places[index]];
         if (code == DUPLICATE_KEY) {
-            p->present[place] = true;
-        } else if (!is_for_good(code, &p->verdicts[place])) {
-            all = false;
+            *outcome = FB_DOCUMENT_PRESENT;
+        } else if (!is_for_good(code, outcome)) {
+            *outcome = FB_DOCUMENT_OPEN;
         }
     }
-    /* A write concern that was not satisfied leaves open whether the rest is durable. */
-    bool concern = bson_iter_init_find(&at, reply, "writeConcernErrors") &&
-                   BSON_ITER_HOLDS_ARRAY(&at) && bson_iter_recurse(&at, &errors) &&
-                   bson_iter_next(&errors);
-    return any && all && !concern;
+    return any;
 }
 
-static fb_status put_collection(putting *p, size_t first, size_t last)
+static fb_status execute(putting *p, size_t count, bool *durable)
 {
     mongoc_client_t *client;
     mongoc_collection_t *collection =
-        fb_mongo_collection(p->documents, p->to_put[first].collection, &client);
+        fb_mongo_collection(p->documents, p->changes[0].document.collection, &client);
     mongoc_write_concern_t *concern = mongoc_write_concern_new();
     mongoc_write_concern_set_wmajority(concern, p->documents->timeout_ms);
     mongoc_write_concern_set_journal(concern, true);
@@ -133,15 +130,15 @@ static fb_status put_collection(putting *p, size_t first, size_t last)
     mongoc_write_concern_append(concern, &options);
     mongoc_bulk_operation_t *bulk =
         mongoc_collection_create_bulk_operation_with_opts(collection, &options);
-    p->operations = 0;
-    for (size_t i = first; i < last; i++) add(p, bulk, i);
+    for (size_t i = 0; i < count; i++) add(p, bulk, i);
     bson_error_t error;
     fb_status status = FB_OK;
+    *durable = true;
     if (p->operations != 0) {
         bson_destroy(&reply);
-        if (mongoc_bulk_operation_execute(bulk, &reply, &error) == 0 && !judge(p, &reply)) {
+        if (mongoc_bulk_operation_execute(bulk, &reply, &error) == 0) {
             fb_mongo_say(p->why, p->why_len, "MongoDB did not take documents", &error);
-            status = FB_ERR_UNREACHABLE;
+            if (!judge(p, &reply, durable)) status = FB_ERR_UNREACHABLE;
         }
     }
     bson_destroy(&reply);
@@ -152,43 +149,42 @@ static fb_status put_collection(putting *p, size_t first, size_t last)
     return status;
 }
 
-/* Some document was not older than ours. Ours, as an earlier try left it; or of a later start,
- * whose process has taken this one's place. */
-static fb_status look_at_present(putting *p, size_t first, size_t last)
+/* Some documents were not older than ours: of this start, as an earlier try left them, or of a
+ * later one, whose process has taken this one's place. */
+static fb_status look_at_present(putting *p, size_t count)
 {
     mongoc_client_t *client;
-    mongoc_collection_t *collection = NULL;
     bson_t filter = BSON_INITIALIZER, ids, within;
     char buffer[16];
-    uint32_t count = 0;
+    uint32_t present = 0;
     bson_append_document_begin(&filter, "_id", -1, &within);
     bson_append_array_begin(&within, "$in", -1, &ids);
-    for (size_t i = first; i < last; i++) {
-        if (!p->present[i]) continue;
+    for (size_t i = 0; i < count; i++) {
+        if (p->outcomes[i] != FB_DOCUMENT_PRESENT) continue;
         const char *index;
-        bson_uint32_to_string(count++, &index, buffer, sizeof buffer);
-        fb_mongo_append_id(&ids, index, p->to_put[i].id);
+        bson_uint32_to_string(present++, &index, buffer, sizeof buffer);
+        fb_mongo_append_id(&ids, index, p->changes[i].document.id);
     }
     bson_append_array_end(&within, &ids);
     bson_append_document_end(&filter, &within);
-    BCON_APPEND(&filter, FB_MONGO_META ".s", "{", "$gt", BCON_INT64(p->documents->start), "}");
+    BCON_APPEND(&filter, FB_MONGO_META ".s", "{", "$gt",
+                BCON_INT64((int64_t)p->changes[0].version.start), "}");
     fb_status status = FB_OK;
-    if (count != 0) {
+    if (present != 0) {
         bson_error_t error;
         bson_t options = BSON_INITIALIZER;
         bson_append_int64(&options, "limit", -1, 1);
-        collection = fb_mongo_collection(p->documents, p->to_put[first].collection, &client);
+        mongoc_collection_t *collection =
+            fb_mongo_collection(p->documents, p->changes[0].document.collection, &client);
         int64_t newer =
             mongoc_collection_count_documents(collection, &filter, &options, NULL, NULL, &error);
         bson_destroy(&options);
         if (newer < 0) {
             fb_mongo_say(p->why, p->why_len, "MongoDB does not say what is there", &error);
             status = FB_ERR_UNREACHABLE;
-        } else if (newer > 0) {
-            snprintf(p->why, p->why_len,
-                     "documents of a later start are there: another process of this node writes to "
-                     "this database");
-            status = FB_ERR_STORE_LOCKED;
+        }
+        for (size_t i = 0; newer > 0 && i < count; i++) {
+            if (p->outcomes[i] == FB_DOCUMENT_PRESENT) p->outcomes[i] = FB_DOCUMENT_NEWER;
         }
         fb_mongo_collection_done(p->documents, collection, client);
     }
@@ -196,27 +192,18 @@ static fb_status look_at_present(putting *p, size_t first, size_t last)
     return status;
 }
 
-fb_status fb_mongo_put(fb_documents *documents, const fb_document *to_put, size_t count,
-                       fb_document_verdict *verdicts, char *why, size_t why_len)
+fb_status fb_mongo_put(fb_documents *documents, const fb_document_change *changes, size_t count,
+                       fb_document_outcome *outcomes, bool *durable, char *why, size_t why_len)
 {
     putting p = {.documents = documents,
-                 .to_put = to_put,
-                 .verdicts = verdicts,
+                 .changes = changes,
+                 .outcomes = outcomes,
                  .why = why,
                  .why_len = why_len,
-                 .places = calloc(count + 1, sizeof *p.places),
-                 .present = calloc(count + 1, sizeof *p.present)};
-    fb_status status = p.places == NULL || p.present == NULL ? FB_ERR_NO_MEMORY : FB_OK;
-    for (size_t first = 0; status == FB_OK && first < count;) {
-        size_t last = first + 1;
-        while (last < count && strcmp(to_put[last].collection, to_put[first].collection) == 0) {
-            last++;
-        }
-        status = put_collection(&p, first, last);
-        if (status == FB_OK) status = look_at_present(&p, first, last);
-        first = last;
-    }
+                 .places = calloc(count + 1, sizeof *p.places)};
+    if (p.places == NULL) return FB_ERR_NO_MEMORY;
+    fb_status status = execute(&p, count, durable);
+    if (status == FB_OK) status = look_at_present(&p, count);
     free(p.places);
-    free(p.present);
     return status;
 }

@@ -23,6 +23,8 @@ SAMPLES = {
          "protocol/a/a.c": '#include "protocol/a/a.h"\n#include <string.h>\n',
          "sim/s.c": '#include "protocol/a/a.h"\n#include <stdio.h>\n',
          "runtime/r.c": '#include "sim/s.h"\n#include "io/i.h"\n',
+         "io/documents/d.h": '#include "protocol/a/a.h"\n#include <errno.h>\n',
+         "sim/d.c": '#include "io/documents/d.h"\n',
          "tests/unit/t.c": '/*\n#include "nowhere.h"\n*/\n#include "runtime/r.h"\n'},
         [({"protocol/a/x.c": "#include <stdio.h>\n"}, "protocol/a/x.c", 1),
          ({"protocol/a/x.c": "\n#include <xxhash.h>\n"}, "protocol/a/x.c", 2),
@@ -34,6 +36,8 @@ SAMPLES = {
          ({"sim/x.c": "#include <math.h>\n"}, "sim/x.c", 1),
          ({"sim/x.c": '#include "io/i.h"\n', "io/i.h": ""}, "sim/x.c", 1),
          ({"io/x.c": '#include "sim/s.h"\n', "sim/s.h": ""}, "io/x.c", 1),
+         ({"io/documents/x.c": '#include "io/i.h"\n', "io/i.h": ""}, "io/documents/x.c", 1),
+         ({"io/documents/x.c": "#include <pthread.h>\n"}, "io/documents/x.c", 1),
          ({"io/x.c": '#include "runtime/r.h"\n', "runtime/r.h": ""}, "io/x.c", 1),
          ({"sim/x.c": '#include "fuzz/f.h"\n', "fuzz/f.h": ""}, "sim/x.c", 1)]),
     source_rules.floating_point: (

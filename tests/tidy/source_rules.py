@@ -22,6 +22,8 @@ VECTOR_HEADERS = {"emmintrin.h"}
 HASH_HEADERS = {"xxhash.h", "blake3.h"}
 DRIVER_HEADERS = {"sodium.h", "uv.h", "lmdb.h", "microhttpd.h", "ini.h", "jansson.h"}
 FLOAT_HEADERS = {"math.h", "tgmath.h", "complex.h", "float.h", "fenv.h"}
+# What both drivers are made of: it includes the core and itself, and sim/ may include it.
+SHARED = "io/documents/"
 # The one place where the core names the simulator; compiled only into the second binary.
 EXCEPTIONS = {("protocol/base/mutant.h", "sim/mutant_ids.h")}
 
@@ -49,6 +51,10 @@ def include_direction(tree):
                     continue
                 if not tree.exists(name):
                     yield Finding(path, number, f'"{name}" is no path from the root')
+                elif name.startswith(SHARED) and part == "sim":
+                    continue
+                elif path.startswith(SHARED) and not name.startswith((SHARED, "protocol/")):
+                    yield Finding(path, number, f"{SHARED} may not include {name}")
                 elif target not in MAY_INCLUDE[part]:
                     yield Finding(path, number, f"{part}/ may not include {target}/")
                 elif path.startswith("protocol/base/") and not name.startswith("protocol/base/"):
@@ -62,6 +68,8 @@ def include_direction(tree):
                     yield Finding(path, number, f"protocol/ may not include <{name}>")
             elif part == "sim" and name in DRIVER_HEADERS | FLOAT_HEADERS:
                 yield Finding(path, number, f"sim/ may not include <{name}>")
+            elif path.startswith(SHARED) and name not in PURE_HEADERS | {"errno.h", "stdlib.h"}:
+                yield Finding(path, number, f"{SHARED} may not include <{name}>")
 
 
 _FLOAT = re.compile(
@@ -147,7 +155,7 @@ _PLANTED = re.compile(r'^X\((\w+), "[^"]*", "([^"]*)"')
 
 def planted_place(tree):
     """Each planted bug of sim/mutants.def stands in the file that its row names, and no other bug
-    is planted in protocol/."""
+    is planted in protocol/ and io/documents/."""
     rows = {}
     for path in tree.under("sim", suffixes=("/mutants.def",)):
         for number, line in enumerate(tree.lines(path), 1):
@@ -155,7 +163,7 @@ def planted_place(tree):
             if match:
                 rows[match.group(1)] = (path, number, match.group(2))
     planted = {}
-    for path in tree.under("protocol"):
+    for path in (*tree.under("protocol"), *(p for p in tree.under("io") if p.startswith(SHARED))):
         for number, line in code_lines(tree, path):
             for bug in re.findall(r"(?<!define )\bMUTANT\(\s*([A-Z]\w*)", line):
                 planted.setdefault(bug, set()).add(path)

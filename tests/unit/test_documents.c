@@ -181,15 +181,13 @@ static fb_span document_key(uint8_t *out, const char *collection, fb_id id)
 }
 
 static fb_status fake_put(fb_documents *documents, const fb_document *to_put, size_t count,
-                          fb_document_verdict *verdicts, char *why, size_t why_len)
+                          fb_document_outcome *outcomes)
 {
-    (void)why;
-    (void)why_len;
     for (size_t i = 0; i < count; i++) {
         if (documents->away && i > count / 2) return FB_ERR_UNREACHABLE;
         uint8_t key[FB_KEY_BYTES_MAX];
         fb_span named = document_key(key, to_put[i].collection, to_put[i].id);
-        verdicts[i] = FB_DOCUMENT_KEPT;
+        outcomes[i] = FB_DOCUMENT_KEPT;
         if (to_put[i].record.len == 0) {
             plain_delete(&documents->kept, named);
             continue;
@@ -265,7 +263,7 @@ static fb_status fake_range(fb_documents *documents, const char *collection, fb_
 }
 
 static const fb_documents_ops fake = {
-    .interface = FB_DOCUMENTS_INTERFACE, .put = fake_put, .get = fake_get, .range = fake_range};
+    .interface = FB_DOCUMENTS_INTERFACE, .get = fake_get, .range = fake_range};
 
 /* The world of a test. */
 
@@ -393,7 +391,7 @@ static void write_record(stores *world, fb_writer *set, uint32_t area, uint64_t 
 
 static void apply_set(stores *world, fb_span set)
 {
-    fb_room room = {NULL, 0};
+    fb_room room = {.used = 0};
     fb_span local;
     fb_split_record *records;
     size_t count;
@@ -453,10 +451,10 @@ static void carry_out(stores *world)
 {
     if (world->job_count == 0) return;
     fb_job *job = world->jobs[0];
-    fb_room room = {NULL, 0};
+    fb_room room = {.used = 0};
     char why[64];
     fb_document *documents = fb_room_take(&room, job->record_count * sizeof *documents);
-    fb_document_verdict *verdicts = fb_room_take(&room, job->record_count * sizeof *verdicts);
+    fb_document_outcome *outcomes = fb_room_take(&room, job->record_count * sizeof *outcomes);
     for (size_t i = 0; i < job->record_count; i++) {
         fb_job_record *record = &job->records[i];
         current c = {.room = &room};
@@ -469,12 +467,11 @@ static void carry_out(stores *world)
         fb_job_compose(record, c.there ? &c.now : NULL, INT64_MAX, &room, &documents[i]);
     }
     world->documents.away = draw(world, 4) == 0;
-    fb_status status =
-        fake_put(&world->documents, documents, job->record_count, verdicts, why, sizeof why);
+    fb_status status = fake_put(&world->documents, documents, job->record_count, outcomes);
     world->documents.away = false;
     if (status == FB_OK) {
         fb_span set;
-        for (size_t i = 0; i < job->record_count; i++) job->records[i].verdict = verdicts[i];
+        for (size_t i = 0; i < job->record_count; i++) job->records[i].outcome = outcomes[i];
         assert_int_equal(fb_job_served(&world->split, job, &room, &set), 0);
         /* A crash before this set leaves redo entries that are carried out again. */
         if (draw(world, 4) != 0) plain_apply(&world->local, set);
@@ -673,7 +670,7 @@ static void a_malformed_set_is_an_error_and_puts_nothing(void **state)
     stores world;
     begin(&world, 6);
     uint8_t bytes[256], key[FB_RECORD_KEY_BYTES];
-    fb_room room = {NULL, 0};
+    fb_room room = {.used = 0};
     fb_span local;
     fb_split_record *records;
     size_t count;

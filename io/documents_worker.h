@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two threads that talk to the document store, so that neither the node nor its local store
- * waits for it: one carries out jobs in their order, the other one answers readings.
+ * waits for it: one does what handing on asks for (documents/handing.h), the other one answers
+ * readings.
  *
  * A server that cannot be reached is back pressure and nothing else: a job is tried until it
- * succeeds, with pauses that double; a reading as well, up to FB_WORKER_PATIENCE_MS. */
-#ifndef FB_DOCUMENTS_WORKER_H
-#define FB_DOCUMENTS_WORKER_H
+ * succeeds, with pauses that double; a reading as well, up to FB_WORKER_PATIENCE_MS. No reading is
+ * answered before this process has raised the fence: a server that was deposed, and does not know
+ * it yet, could answer it with documents from before. */
+#ifndef FB_IO_DOCUMENTS_WORKER_H
+#define FB_IO_DOCUMENTS_WORKER_H
 
-#include "io/documents/job.h"
+#include "io/documents/handing.h"
 #include "io/documents/reading.h"
 
-#define FB_WORKER_RETRY_MIN_MS 50u
-#define FB_WORKER_RETRY_MAX_MS 2000u
-#define FB_WORKER_PATIENCE_MS  15000u
+#define FB_WORKER_PATIENCE_MS 15000u
 /* Stamps further ahead than this are not shown in documents (the default bound of the future). */
 #define FB_WORKER_FUTURE_US (INT64_C(300) * 1000000)
 

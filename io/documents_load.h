@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading what implements a document store: a shared object beside the program or in the directory
  * that it was installed for. A node that keeps everything in its local store loads nothing. */
-#ifndef FB_DOCUMENTS_LOAD_H
-#define FB_DOCUMENTS_LOAD_H
+#ifndef FB_IO_DOCUMENTS_LOAD_H
+#define FB_IO_DOCUMENTS_LOAD_H
 
 #include "io/documents/documents.h"
 

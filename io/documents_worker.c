@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/documents/worker.h"
+#include "io/documents_worker.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ struct fb_worker {
     const fb_documents_ops *store;
     fb_documents *documents;
     fb_worker_ops ops;
-    uint64_t start; /* the writer's, once it runs */
+    fb_handing handing; /* the writer's, once it runs */
     pthread_t writer, reader;
 
     pthread_mutex_t mutex; /* guards the members below */
@@ -48,7 +48,7 @@ static bool pause_for(fb_worker *worker, uint64_t ms)
 
 static uint64_t longer(uint64_t ms)
 {
-    return 2 * ms > FB_WORKER_RETRY_MAX_MS ? FB_WORKER_RETRY_MAX_MS : 2 * ms;
+    return 2 * ms > FB_HANDING_RETRY_MAX_MS ? FB_HANDING_RETRY_MAX_MS : 2 * ms;
 }
 
 static void note(fb_worker *worker, fb_status status, const char *why)
@@ -61,100 +61,7 @@ static void note(fb_worker *worker, fb_status status, const char *why)
     pthread_mutex_unlock(&worker->mutex);
 }
 
-/* Carrying out */
-
-typedef struct current {
-    fb_job *job;
-    fb_room *room;
-    fb_document **now; /* by record; NULL: not needed or not there */
-    const char *collection;
-} current;
-
-static fb_document *copy(fb_room *room, const fb_document *document)
-{
-    fb_document *kept = fb_room_take(room, sizeof *kept);
-    fb_document_value *values =
-        fb_room_take(room, document->value_count * sizeof *document->values);
-    *kept = (fb_document){.id = document->id};
-    for (size_t i = 0; i < document->value_count; i++) {
-        values[i] = document->values[i];
-        values[i].column = fb_room_copy(room, values[i].column);
-        values[i].value = fb_room_copy(room, values[i].value);
-    }
-    kept->values = values;
-    kept->value_count = document->value_count;
-    return kept;
-}
-
-static bool is_of(const fb_job_record *record, const char *collection)
-{
-    return strcmp(record->collection, collection) == 0;
-}
-
-static bool found(void *user, const fb_document *document)
-{
-    current *c = user;
-    for (size_t i = 0; i < c->job->record_count; i++) {
-        const fb_job_record *record = &c->job->records[i];
-        if (c->now[i] == NULL && fb_id_equal(record->id, document->id) &&
-            is_of(record, c->collection)) {
-            c->now[i] = copy(c->room, document);
-        }
-    }
-    return true;
-}
-
-/* The documents as they are, of those records that lack a value. */
-static fb_status look(fb_worker *worker, current *c, char *why)
-{
-    fb_job *job = c->job;
-    fb_id *ids = fb_room_take(c->room, job->record_count * sizeof *ids);
-    bool *asked = fb_room_take(c->room, job->record_count * sizeof *asked);
-    memset(asked, 0, job->record_count * sizeof *asked);
-    for (size_t i = 0; i < job->record_count; i++) {
-        if (asked[i] || !fb_job_record_needs_document(&job->records[i])) continue;
-        size_t count = 0;
-        c->collection = job->records[i].collection;
-        for (size_t k = i; k < job->record_count; k++) {
-            if (asked[k] || !is_of(&job->records[k], c->collection) ||
-                !fb_job_record_needs_document(&job->records[k])) {
-                continue;
-            }
-            asked[k] = true;
-            ids[count++] = job->records[k].id;
-        }
-        fb_status status = worker->store->get(worker->documents, c->collection, ids, count, found,
-                                              c, why, WHY_BYTES);
-        /* What is there and not ours holds no value of ours. */
-        if (status != FB_OK && status != FB_ERR_STORE_DAMAGED) return status;
-    }
-    return FB_OK;
-}
-
-static fb_status carry_out(fb_worker *worker, fb_job *job, char *why)
-{
-    fb_room room = {NULL, 0};
-    current c = {.job = job, .room = &room};
-    c.now = fb_room_take(&room, job->record_count * sizeof *c.now);
-    memset(c.now, 0, job->record_count * sizeof *c.now);
-    fb_document *documents = fb_room_take(&room, job->record_count * sizeof *documents);
-    fb_document_verdict *verdicts = fb_room_take(&room, job->record_count * sizeof *verdicts);
-    fb_status status = look(worker, &c, why);
-    int64_t horizon = fb_clock_wall_us() + FB_WORKER_FUTURE_US;
-    for (size_t i = 0; status == FB_OK && i < job->record_count; i++) {
-        fb_job_compose(&job->records[i], c.now[i], horizon, &room, &documents[i]);
-        verdicts[i] = FB_DOCUMENT_KEPT;
-    }
-    if (status == FB_OK && job->record_count != 0) {
-        status = worker->store->put(worker->documents, documents, job->record_count, verdicts, why,
-                                    WHY_BYTES);
-    }
-    for (size_t i = 0; status == FB_OK && i < job->record_count; i++) {
-        job->records[i].verdict = verdicts[i];
-    }
-    fb_room_free(&room);
-    return status;
-}
+/* Handing on */
 
 static void count_job(fb_worker *worker, const fb_job *job)
 {
@@ -162,14 +69,14 @@ static void count_job(fb_worker *worker, const fb_job *job)
     worker->stats.jobs++;
     worker->stats.waiting--;
     for (size_t i = 0; i < job->record_count; i++) {
-        switch (job->records[i].verdict) {
+        switch (job->records[i].outcome) {
         case FB_DOCUMENT_TOO_LARGE:
             worker->stats.too_large++;
             break;
         case FB_DOCUMENT_REFUSED:
             worker->stats.refused++;
             break;
-        case FB_DOCUMENT_KEPT:
+        default:
             worker->stats.documents++;
             break;
         }
@@ -177,49 +84,103 @@ static void count_job(fb_worker *worker, const fb_job *job)
     pthread_mutex_unlock(&worker->mutex);
 }
 
-/* Until it succeeds. False: everything stops, or nothing can succeed any more. */
-static bool try_job(fb_worker *worker, fb_job *job, bool *fenced)
+static uint64_t now_ms(void)
 {
+    return fb_clock_awake_or_not_ms();
+}
+
+static bool found(void *user, const fb_document *document)
+{
+    fb_handing_found(user, document);
+    return true;
+}
+
+/* One call to the server, and what came of it. */
+static void call(fb_worker *worker, const fb_handing_call *c)
+{
+    const fb_documents_ops *store = worker->store;
+    fb_handing *h = &worker->handing;
     char why[WHY_BYTES] = "";
-    for (uint64_t pause_ms = FB_WORKER_RETRY_MIN_MS;; pause_ms = longer(pause_ms)) {
-        fb_status status =
-            *fenced ? FB_OK
-                    : worker->store->fence(worker->documents, &worker->start, why, sizeof why);
-        if (status == FB_OK) *fenced = true;
-        if (status == FB_OK) status = carry_out(worker, job, why);
-        note(worker, status, why);
-        if (status == FB_OK) return true;
-        if (status == FB_ERR_STORE_LOCKED || !pause_for(worker, pause_ms)) return false;
+    uint64_t number = c->number;
+    fb_status status = FB_OK;
+    if (c->kind == FB_HANDING_FENCE) {
+        status = store->fence(worker->documents, &number, why, sizeof why);
+        fb_handing_fenced(h, now_ms(), status, number);
+    } else if (c->kind == FB_HANDING_CONFIRM) {
+        status = store->confirm(worker->documents, &number, why, sizeof why);
+        fb_handing_confirmed(h, now_ms(), status, number);
+    } else if (c->kind == FB_HANDING_GET) {
+        status = store->get(worker->documents, c->collection, c->ids, c->count, found, h, why,
+                            sizeof why);
+        fb_handing_got(h, now_ms(), status);
+    } else {
+        fb_document_outcome *outcomes = calloc(c->count, sizeof *outcomes);
+        bool durable = false;
+        FB_ASSERT(outcomes != NULL);
+        status = store->put(worker->documents, c->changes, c->count, outcomes, &durable, why,
+                            sizeof why);
+        fb_handing_was_put(h, now_ms(), status, durable, outcomes);
+        for (size_t i = 0; status == FB_OK && i < c->count; i++) {
+            if (outcomes[i] == FB_DOCUMENT_OPEN) status = FB_ERR_UNREACHABLE;
+        }
+        if (status == FB_OK && !durable) status = FB_ERR_UNREACHABLE;
+        free(outcomes);
     }
+    if (h->locked) {
+        status = FB_ERR_STORE_LOCKED;
+        snprintf(
+            why, sizeof why,
+            "documents of a later start are there: another process of this node writes to this "
+            "database");
+    }
+    note(worker, status, why);
 }
 
 static void *writer_thread(void *user)
 {
     fb_worker *worker = user;
-    bool fenced = false, goes_on = true;
-    while (goes_on) {
+    fb_handing *h = &worker->handing;
+    for (;;) {
+        fb_handing_call c;
+        fb_handing_next(h, now_ms(), fb_clock_wall_us() + FB_WORKER_FUTURE_US, &c);
         pthread_mutex_lock(&worker->mutex);
-        worker->stats.fenced = fenced;
-        while (worker->jobs == NULL && !worker->stopping) {
+        worker->stats.fenced = h->fenced;
+        bool idle = c.kind == FB_HANDING_IDLE || c.kind == FB_HANDING_LOCKED;
+        while (idle && worker->jobs == NULL && !worker->stopping) {
             pthread_cond_wait(&worker->wake, &worker->mutex);
         }
-        fb_job *job = worker->stopping ? NULL : worker->jobs;
-        if (job != NULL) worker->jobs = job->next;
-        if (worker->jobs == NULL) worker->jobs_end = &worker->jobs;
-        pthread_mutex_unlock(&worker->mutex);
-        if (job == NULL) break;
-        goes_on = try_job(worker, job, &fenced);
-        if (goes_on) {
-            count_job(worker, job);
-            worker->ops.done(worker->ops.user, job, worker->start);
-        } else {
-            fb_job_free(job);
+        bool stopping = worker->stopping;
+        while (!stopping && worker->jobs != NULL) {
+            fb_job *job = worker->jobs;
+            worker->jobs = job->next;
+            fb_handing_job(h, job);
         }
+        worker->jobs_end = worker->jobs == NULL ? &worker->jobs : worker->jobs_end;
+        pthread_mutex_unlock(&worker->mutex);
+        if (c.kind == FB_HANDING_DONE) {
+            count_job(worker, c.job);
+            worker->ops.done(worker->ops.user, c.job, h->start);
+        }
+        if (stopping) return NULL;
+        if (idle || c.kind == FB_HANDING_DONE) continue;
+        if (c.kind == FB_HANDING_PAUSE) {
+            uint64_t now = now_ms();
+            if (c.at_ms > now && !pause_for(worker, c.at_ms - now)) return NULL;
+            continue;
+        }
+        call(worker, &c);
     }
-    return NULL;
 }
 
 /* Reading */
+
+static bool is_fenced(fb_worker *worker)
+{
+    pthread_mutex_lock(&worker->mutex);
+    bool fenced = worker->stats.fenced;
+    pthread_mutex_unlock(&worker->mutex);
+    return fenced;
+}
 
 static void answer(fb_worker *worker, fb_reading *reading)
 {
@@ -227,9 +188,14 @@ static void answer(fb_worker *worker, fb_reading *reading)
     fb_span bytes = {NULL, 0};
     uint64_t until_ns = fb_clock_mono_ns() + (uint64_t)FB_WORKER_PATIENCE_MS * 1000000;
     fb_status status;
-    for (uint64_t pause_ms = FB_WORKER_RETRY_MIN_MS;; pause_ms = longer(pause_ms)) {
-        status = fb_reading_end(reading, worker->store, worker->documents, &bytes, why, sizeof why);
-        note(worker, status, why);
+    for (uint64_t pause_ms = FB_HANDING_RETRY_MIN_MS;; pause_ms = longer(pause_ms)) {
+        if (is_fenced(worker)) {
+            status =
+                fb_reading_end(reading, worker->store, worker->documents, &bytes, why, sizeof why);
+            note(worker, status, why);
+        } else {
+            status = FB_ERR_UNREACHABLE;
+        }
         if (status != FB_ERR_UNREACHABLE || fb_clock_mono_ns() >= until_ns) break;
         if (!pause_for(worker, pause_ms)) break;
     }
@@ -274,7 +240,7 @@ fb_worker *fb_worker_new(const fb_documents_ops *store, fb_documents *documents,
     worker->store = store;
     worker->documents = documents;
     worker->ops = *ops;
-    worker->start = start;
+    fb_handing_init(&worker->handing, start, NULL);
     worker->jobs_end = &worker->jobs;
     worker->readings_end = &worker->readings;
     pthread_condattr_t attributes;
@@ -310,6 +276,7 @@ void fb_worker_free(fb_worker *worker)
         fb_job_free(worker->jobs);
         worker->jobs = next;
     }
+    fb_handing_free(&worker->handing);
     pthread_cond_destroy(&worker->wake);
     pthread_mutex_destroy(&worker->mutex);
     free(worker);

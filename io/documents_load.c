@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/documents/load.h"
+#include "io/documents_load.h"
 
 #include <dlfcn.h>
 #include <limits.h>

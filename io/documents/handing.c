@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/documents/handing.h"
+
+#include <string.h>
+
+#include "protocol/base/assert.h"
+
+typedef struct fb_handing_doubt {
+    struct fb_handing_doubt *next;
+    uint32_t area;
+    fb_id id;
+    uint64_t until_ms;
+} fb_handing_doubt;
+
+void fb_handing_init(fb_handing *h, uint64_t start, const fb_room_source *source)
+{
+    *h = (fb_handing){.start = start, .pause_ms = FB_HANDING_RETRY_MIN_MS};
+    h->doubt_ms = FB_HANDING_DOUBT_MS;
+    h->jobs_end = &h->jobs;
+    h->room.source = h->doubts_room.source = source;
+}
+
+void fb_handing_free(fb_handing *h)
+{
+    fb_job_free(h->job);
+    while (h->jobs != NULL) {
+        fb_job *next = h->jobs->next;
+        fb_job_free(h->jobs);
+        h->jobs = next;
+    }
+    fb_room_free(&h->room);
+    fb_room_free(&h->doubts_room);
+    fb_handing_init(h, h->start, h->room.source);
+}
+
+void fb_handing_job(fb_handing *h, fb_job *job)
+{
+    job->next = NULL;
+    *h->jobs_end = job;
+    h->jobs_end = &job->next;
+}
+
+/* Doubt */
+
+static void doubt(fb_handing *h, const fb_job_record *record, uint64_t now_ms)
+{
+    fb_handing_doubt *d = h->doubts;
+    while (d != NULL && (d->area != record->area || !fb_id_equal(d->id, record->id))) d = d->next;
+    if (d == NULL) {
+        d = h->doubts_free;
+        if (d != NULL) {
+            h->doubts_free = d->next;
+        } else {
+            d = fb_room_take(&h->doubts_room, sizeof *d);
+        }
+        *d = (fb_handing_doubt){.next = h->doubts, .area = record->area, .id = record->id};
+        h->doubts = d;
+    }
+    d->until_ms = now_ms + h->doubt_ms;
+}
+
+/* Until when the record is in doubt; 0: it is not. What is over is forgotten on the way. */
+static uint64_t doubt_of(fb_handing *h, const fb_job_record *record, uint64_t now_ms)
+{
+    uint64_t until_ms = 0;
+    for (fb_handing_doubt **at = &h->doubts; *at != NULL;) {
+        fb_handing_doubt *d = *at;
+        if (d->until_ms <= now_ms) {
+            *at = d->next;
+            d->next = h->doubts_free;
+            h->doubts_free = d;
+            continue;
+        }
+        if (d->area == record->area && fb_id_equal(d->id, record->id)) until_ms = d->until_ms;
+        at = &d->next;
+    }
+    return until_ms;
+}
+
+/* A try */
+
+static void try_begin(fb_handing *h)
+{
+    fb_room_free(&h->room);
+    size_t count = h->job->record_count;
+    h->now = fb_room_take_zeroed(&h->room, count * sizeof *h->now);
+    h->looked = fb_room_take_zeroed(&h->room, count * sizeof *h->looked);
+    h->places = fb_room_take(&h->room, count * sizeof *h->places);
+    h->ids = fb_room_take(&h->room, count * sizeof *h->ids);
+    h->changes = fb_room_take(&h->room, count * sizeof *h->changes);
+}
+
+static void job_begin(fb_handing *h, uint64_t now_ms)
+{
+    h->job = h->jobs;
+    h->jobs = h->job->next;
+    if (h->jobs == NULL) h->jobs_end = &h->jobs;
+    h->job->next = NULL;
+    for (size_t i = 0; h->job->found && i < h->job->record_count; i++) {
+        doubt(h, &h->job->records[i], now_ms);
+    }
+    try_begin(h);
+}
+
+/* It is tried again after a pause that doubles. */
+static void failed(fb_handing *h, uint64_t now_ms)
+{
+    h->pause_until_ms = now_ms + h->pause_ms;
+    h->pause_ms *= 2;
+    if (h->pause_ms > FB_HANDING_RETRY_MAX_MS) h->pause_ms = FB_HANDING_RETRY_MAX_MS;
+    if (h->job != NULL) try_begin(h);
+}
+
+static void succeeded(fb_handing *h)
+{
+    h->pause_ms = FB_HANDING_RETRY_MIN_MS;
+}
+
+static bool is_of(const fb_job_record *record, const char *collection)
+{
+    return strcmp(record->collection, collection) == 0;
+}
+
+/* The open records of one collection that pass; false: there are none. */
+static bool gather(fb_handing *h, bool to_look)
+{
+    const fb_job *job = h->job;
+    h->collection = NULL;
+    h->count = 0;
+    for (size_t i = 0; i < job->record_count; i++) {
+        const fb_job_record *record = &job->records[i];
+        if (record->outcome != FB_DOCUMENT_OPEN) continue;
+        if (to_look && (h->looked[i] || !fb_job_record_needs_document(record))) continue;
+        if (h->collection != NULL && !is_of(record, h->collection)) continue;
+        h->collection = record->collection;
+        h->ids[h->count] = record->id;
+        h->places[h->count++] = i;
+    }
+    return h->count != 0;
+}
+
+static void compose(fb_handing *h, uint64_t now_ms, int64_t horizon_us)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        const fb_job_record *record = &h->job->records[h->places[i]];
+        fb_document_change *change = &h->changes[i];
+        *change = (fb_document_change){.version = {h->start, ++h->number}};
+        fb_job_compose(record, h->now[h->places[i]], horizon_us, &h->room, &change->document);
+        change->marks = record->record.len == 0 && doubt_of(h, record, now_ms) != 0;
+    }
+}
+
+static void settle(fb_handing *h, uint64_t now_ms)
+{
+    for (size_t i = 0; i < h->job->record_count; i++) {
+        fb_job_record *record = &h->job->records[i];
+        record->doubt_until_ms = doubt_of(h, record, now_ms);
+    }
+}
+
+void fb_handing_next(fb_handing *h, uint64_t now_ms, int64_t horizon_us, fb_handing_call *out)
+{
+    *out = (fb_handing_call){.kind = FB_HANDING_IDLE, .number = h->start};
+    h->asked_ms = now_ms;
+    if (h->locked) {
+        out->kind = FB_HANDING_LOCKED;
+        return;
+    }
+    if (now_ms < h->pause_until_ms) {
+        out->kind = FB_HANDING_PAUSE;
+        out->at_ms = h->pause_until_ms;
+        return;
+    }
+    if (!h->fenced) {
+        out->kind = FB_HANDING_FENCE;
+        return;
+    }
+    if (h->job == NULL && h->jobs == NULL) return;
+    const fb_job *job = h->job != NULL ? h->job : h->jobs;
+    if (job->record_count != 0 && now_ms < h->write_from_ms) {
+        out->kind = FB_HANDING_PAUSE;
+        out->at_ms = h->write_from_ms;
+        return;
+    }
+    if (h->job == NULL) job_begin(h, now_ms);
+    if (gather(h, true)) {
+        out->kind = FB_HANDING_GET;
+    } else if (gather(h, false)) {
+        compose(h, now_ms, horizon_us);
+        out->kind = FB_HANDING_PUT;
+    } else if (h->job->record_count != 0 && now_ms - h->confirmed_ms >= FB_HANDING_LEASE_MS) {
+        out->kind = FB_HANDING_CONFIRM;
+    } else {
+        settle(h, now_ms);
+        out->kind = FB_HANDING_DONE;
+        out->job = h->job;
+        h->job = NULL;
+        fb_room_free(&h->room);
+        return;
+    }
+    out->collection = h->collection;
+    out->ids = h->ids;
+    out->changes = h->changes;
+    out->count = h->count;
+}
+
+/* Answers */
+
+void fb_handing_fenced(fb_handing *h, uint64_t now_ms, fb_status status, uint64_t number)
+{
+    if (status != FB_OK) {
+        failed(h, now_ms);
+        return;
+    }
+    succeeded(h);
+    h->fenced = true;
+    h->start = number;
+    h->confirmed_ms = h->asked_ms;
+    /* Whoever was fenced before may believe so long that it still is. */
+    h->write_from_ms = now_ms + FB_HANDING_LEASE_OVER_MS;
+}
+
+void fb_handing_confirmed(fb_handing *h, uint64_t now_ms, fb_status status, uint64_t number)
+{
+    if (status != FB_OK) {
+        failed(h, now_ms);
+        return;
+    }
+    succeeded(h);
+    h->confirmed_ms = h->asked_ms;
+    if (number != h->start) h->locked = true;
+}
+
+static fb_document *copy(fb_room *room, const fb_document *document)
+{
+    fb_document *kept = fb_room_take(room, sizeof *kept);
+    fb_document_value *values =
+        fb_room_take(room, document->value_count * sizeof *document->values);
+    *kept = (fb_document){.id = document->id};
+    for (size_t i = 0; i < document->value_count; i++) {
+        values[i] = document->values[i];
+        values[i].column = fb_room_copy(room, values[i].column);
+        values[i].value = fb_room_copy(room, values[i].value);
+    }
+    kept->values = values;
+    kept->value_count = document->value_count;
+    return kept;
+}
+
+void fb_handing_found(fb_handing *h, const fb_document *document)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        size_t place = h->places[i];
+        if (h->now[place] == NULL && fb_id_equal(h->ids[i], document->id)) {
+            h->now[place] = copy(&h->room, document);
+        }
+    }
+}
+
+void fb_handing_got(fb_handing *h, uint64_t now_ms, fb_status status)
+{
+    /* What is there and not ours holds no value of ours. */
+    if (status != FB_OK && status != FB_ERR_STORE_DAMAGED) {
+        failed(h, now_ms);
+        return;
+    }
+    succeeded(h);
+    for (size_t i = 0; i < h->count; i++) h->looked[h->places[i]] = true;
+}
+
+void fb_handing_was_put(fb_handing *h, uint64_t now_ms, fb_status status, bool durable,
+                        const fb_document_outcome *outcomes)
+{
+    if (status != FB_OK || !durable) {
+        for (size_t i = 0; i < h->count; i++) doubt(h, &h->job->records[h->places[i]], now_ms);
+        failed(h, now_ms);
+        return;
+    }
+    bool all = true;
+    for (size_t i = 0; i < h->count; i++) {
+        fb_document_outcome outcome = outcomes[i];
+        if (outcome == FB_DOCUMENT_NEWER) h->locked = true;
+        /* An earlier try has left it. */
+        if (outcome == FB_DOCUMENT_PRESENT) outcome = FB_DOCUMENT_KEPT;
+        h->job->records[h->places[i]].outcome = outcome;
+        all = all && outcome != FB_DOCUMENT_OPEN;
+    }
+    if (all) {
+        succeeded(h);
+    } else {
+        failed(h, now_ms);
+    }
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The local store's side of a document store: what is written instead of a write set, what is
+ * handed on after the commit, and when its redo entries may go. Of whoever owns the local store; a
+ * simulated node's is this very code. */
+#ifndef FB_DOCUMENTS_KEEPING_H
+#define FB_DOCUMENTS_KEEPING_H
+
+#include "io/documents/job.h"
+
+/* Served jobs whose redo entries are taken out in a transaction of their own, when no write set
+ * comes that could take them along. */
+#define FB_KEEPING_SERVED_MAX 64u
+
+typedef struct fb_keeping {
+    fb_split split;
+    uint64_t start, start_stored; /* the number of this start, and what the store has of it */
+    fb_room room;                 /* of the group that is being committed */
+    fb_split_record *touched;     /* by it */
+    size_t touched_count, touched_cap;
+    fb_job *served, **served_end;
+    size_t served_count, cleaning; /* of the served: those that the group takes out */
+    fb_job *doubtful, **doubtful_end;
+} fb_keeping;
+
+/* Not 0: the local store's error. */
+int fb_keeping_open(fb_keeping *k, const fb_split_store *store, const fb_room_source *source);
+void fb_keeping_free(fb_keeping *k);
+
+/* What is written instead of each set of a group, in order; lives until the group is over. */
+int fb_keeping_split(fb_keeping *k, uint64_t incarnation, uint64_t w, fb_span set, fb_span *local);
+/* To be written before them: redo entries that have served are taken out. May be empty. */
+int fb_keeping_clean(fb_keeping *k, fb_span *set);
+/* The transaction with all of that was committed, or not. w: of the last set, 0 for none.
+ * *job: to be handed on, or NULL. */
+int fb_keeping_over(fb_keeping *k, bool committed, uint64_t incarnation, uint64_t w, fb_job **job);
+
+/* A job that was handed on, all of it settled; is taken. start: what the documents have of this
+ * process. */
+void fb_keeping_served(fb_keeping *k, fb_job *job, uint64_t start);
+/* So many have come back that they are worth a transaction of their own. */
+bool fb_keeping_wants_cleaning(const fb_keeping *k, bool closing);
+
+/* When something that was in doubt is to be handed on once more; UINT64_MAX: nothing is. */
+uint64_t fb_keeping_again_at(const fb_keeping *k);
+/* A job of it when it is time; else NULL. */
+int fb_keeping_again(fb_keeping *k, uint64_t now_ms, fb_job **job);
+
+#endif

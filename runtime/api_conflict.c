@@ -171,7 +171,7 @@ static uint16_t names_take(place *p, const char *from, fb_span answer, fb_id *la
         fb_span text = fb_read_span16(&r);
         fb_read_bytes(&r, 16);
         uint32_t entries = fb_read_u32(&r);
-        fb_read_bytes(&r, (size_t)entries * 40);
+        if (entries != FB_AREA_TOO_LARGE) fb_read_bytes(&r, (size_t)entries * 40);
         if (r.failed || !collection || text.len >= sizeof name) continue;
         memcpy(name, text.p, text.len);
         name_take(p, from, name);
@@ -218,6 +218,12 @@ static void areas_known(fb_exchange *x, fb_error error, fb_span answer)
     fb_exchange_ask(x, FB_VERB_RECORD_LIST, x->principal, fb_writer_span(&w), listed);
 }
 
+static void allowed(fb_exchange *x, fb_error error, fb_span answer)
+{
+    (void)answer;
+    if (!fb_exchange_refused(x, error)) areas_ask(x, (fb_id){{0}});
+}
+
 static void list_in_space(fb_exchange *x)
 {
     const char *after = fb_exchange_query(x, "after");
@@ -234,7 +240,20 @@ static void list_in_space(fb_exchange *x)
         return;
     }
     x->own_end = place_free;
-    areas_ask(x, (fb_id){{0}});
+    if (x->principal == 0) {
+        areas_ask(x, (fb_id){{0}});
+        return;
+    }
+    /* What there is, is the operator's to ask: first whether the caller may use the space at all.
+     */
+    uint8_t room[16 + 1 + 2 + 1 + 16 + 4];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_write_u8(&w, AREA_COLLECTION);
+    fb_write_span16(&w, fb_span_text("?"));
+    fb_write_id(&w, (fb_id){{0}});
+    fb_write_u32(&w, 1);
+    fb_exchange_ask(x, FB_VERB_RECORD_LIST, x->principal, fb_writer_span(&w), allowed);
 }
 
 void fb_get_conflicts(fb_exchange *x)

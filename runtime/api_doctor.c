@@ -186,7 +186,13 @@ static void area_show(fb_exchange *x)
             fb_json_hex(out, "root", root.b, sizeof root.b);
             fb_json_open(out, "has", '[');
         }
-        for (uint32_t k = 0; k < entries && !r.failed; k++) {
+        bool too_large = entries == FB_AREA_TOO_LARGE;
+        if (this_one && too_large) {
+            fb_json_close(out, ']');
+            fb_json_member(out, "detail", "more writers than an answer holds");
+            continue;
+        }
+        for (uint32_t k = 0; k < entries && !too_large && !r.failed; k++) {
             fb_id node = fb_read_id(&r);
             uint64_t incarnation = fb_read_u64(&r), batch = fb_read_u64(&r);
             fb_read_u64(&r);
@@ -314,7 +320,8 @@ static bool areas_last(fb_span answer, fb_id *last)
         fb_read_u8(&r);
         fb_read_span16(&r);
         fb_read_bytes(&r, 16);
-        fb_read_bytes(&r, (size_t)fb_read_u32(&r) * 40);
+        uint32_t entries = fb_read_u32(&r);
+        if (entries != FB_AREA_TOO_LARGE) fb_read_bytes(&r, (size_t)entries * 40);
     }
     return count != 0 && !r.failed;
 }

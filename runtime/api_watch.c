@@ -37,10 +37,10 @@ typedef struct change {
     fb_span collection;
 } change;
 
-static change change_next(fb_reader *r)
+static change change_next(fb_reader *r, fb_id space)
 {
     change c;
-    c.cursor = fb_feed_cursor_read(r);
+    c.cursor = fb_feed_cursor_read(r, space);
     c.area = fb_read_id(r);
     c.record = fb_read_id(r);
     c.kind = fb_read_u8(r);
@@ -75,7 +75,7 @@ static void change_show(fb_exchange *x, fb_reader *record, fb_error error)
 {
     feed *f = x->own;
     fb_reader r = feed_reader(f);
-    change c = change_next(&r);
+    change c = change_next(&r, x->space);
     f->at = f->changes.len - fb_reader_left(&r);
     fb_text line = {0};
     fb_json_open(&line, NULL, '{');
@@ -119,7 +119,7 @@ static void feed_go_on(fb_exchange *x)
     if (!x->streaming || x->stream_over || x->request != 0) return;
     while (f->at < f->changes.len && x->out.len < WATCH_TEXT) {
         fb_reader r = feed_reader(f);
-        change c = change_next(&r);
+        change c = change_next(&r, x->space);
         if (c.kind == MARK) {
             mark_show(x, c.cursor);
             f->at = f->changes.len - fb_reader_left(&r);
@@ -184,10 +184,10 @@ static void piece_take(fb_exchange *x, fb_span answer)
     fb_reader r = fb_reader_of(answer);
     uint16_t count = fb_read_u16(&r);
     size_t from = fb_reader_left(&r);
-    fb_feed_cursor last = {0, 0};
-    for (uint16_t i = 0; i < count; i++) last = change_next(&r).cursor;
+    fb_feed_cursor last = {0, 0, 0};
+    for (uint16_t i = 0; i < count; i++) last = change_next(&r, x->space).cursor;
     fb_text_bytes(&f->changes, answer.p + answer.len - from, from - fb_reader_left(&r));
-    fb_feed_cursor at = fb_feed_cursor_read(&r);
+    fb_feed_cursor at = fb_feed_cursor_read(&r, x->space);
     FB_ASSERT(fb_reader_done(&r));
     f->credit += answer.len;
     if (!x->streaming) {
@@ -242,9 +242,13 @@ static void watch_in_space(fb_exchange *x)
     }
     const char *since = fb_exchange_header(x, "Last-Event-ID");
     if (since == NULL) since = fb_exchange_query(x, "since");
-    fb_feed_cursor cursor = {UINT64_MAX, 0}; /* what is new */
+    fb_feed_cursor cursor = {UINT64_MAX, 0, 0}; /* what is new */
     if (since != NULL && !fb_feed_cursor_parse(since, &cursor)) {
         fb_exchange_fail(x, FB_ERR_ARGUMENT, "since: a cursor of an earlier event is expected");
+        return;
+    }
+    if (since != NULL && cursor.sequence != 0 && cursor.space != fb_feed_space(x->space)) {
+        fb_exchange_fail(x, FB_ERR_CURSOR_UNKNOWN, "since: a cursor of another space");
         return;
     }
     uint8_t room[32];

@@ -226,7 +226,7 @@ static fb_exit watch_event(void *user, const char *name, const char *data, bool 
 fb_exit fb_cmd_record_watch(fb_cli *cli)
 {
     const char *since = fb_cli_option(cli, "since");
-    fb_feed_cursor cursor = {0, 0};
+    fb_feed_cursor cursor;
     if (since != NULL && !fb_feed_cursor_parse(since, &cursor)) {
         return fb_cli_usage(cli, "--since: a cursor of an earlier event is expected, not %s",
                             since);
@@ -235,10 +235,8 @@ fb_exit fb_cmd_record_watch(fb_cli *cli)
     fb_text_put(&path, "/v1/spaces");
     fb_path_put(&path, cli->argv[0]);
     fb_text_put(&path, "/changes");
-    char text[FB_CURSOR_TEXT_MAX + 1];
-    if (since != NULL) {
-        fb_text_format(&path, "?since=%s", fb_feed_cursor_format(cursor, text));
-    }
+    /* Digits and dashes alone, as it is a cursor. */
+    if (since != NULL) fb_text_format(&path, "?since=%s", since);
     cli->wait_more_s = FB_API_BEAT_MS / 1000;
     fb_exit exit = fb_http_events(cli, path.p, watch_ready, watch_event, cli);
     fb_text_free(&path);

@@ -251,9 +251,15 @@ bool fb_invite_bytes(fb_span text, uint8_t *out, size_t cap, size_t *len)
            end == begin + text.len - prefix;
 }
 
-fb_feed_cursor fb_feed_cursor_read(fb_reader *r)
+uint32_t fb_feed_space(fb_id space)
 {
-    fb_feed_cursor cursor = {.sequence = fb_read_u64(r)};
+    fb_reader r = fb_reader_of(fb_span_of(space.b + sizeof space.b - 4, 4));
+    return fb_read_u32(&r);
+}
+
+fb_feed_cursor fb_feed_cursor_read(fb_reader *r, fb_id space)
+{
+    fb_feed_cursor cursor = {.sequence = fb_read_u64(r), .space = fb_feed_space(space)};
     cursor.incarnation = fb_read_u64(r);
     return cursor;
 }
@@ -261,25 +267,31 @@ fb_feed_cursor fb_feed_cursor_read(fb_reader *r)
 bool fb_feed_cursor_parse(const char *text, fb_feed_cursor *out)
 {
     char number[24];
-    uint8_t life[8];
+    uint8_t life[8], space[4];
     unsigned long long sequence;
-    *out = (fb_feed_cursor){0, 0};
+    *out = (fb_feed_cursor){0, 0, 0};
     if (strcmp(text, "0") == 0) return true;
     size_t len = strcspn(text, "-");
-    if (len >= sizeof number || text[len] != '-') return false;
+    if (len >= sizeof number || strlen(text + len) != 1 + 16 + 1 + 8 || text[len + 17] != '-') {
+        return false;
+    }
     memcpy(number, text, len);
     number[len] = 0;
     if (!fb_text_number(number, UINT64_MAX - 1, &sequence) || sequence == 0) return false;
-    if (!fb_hex_parse(fb_span_text(text + len + 1), life, sizeof life)) return false;
+    if (!fb_hex_parse(fb_span_of(text + len + 1, 16), life, sizeof life) ||
+        !fb_hex_parse(fb_span_of(text + len + 18, 8), space, sizeof space)) {
+        return false;
+    }
     fb_reader r = fb_reader_of(fb_span_of(life, sizeof life));
-    *out = (fb_feed_cursor){sequence, fb_read_u64(&r)};
+    fb_reader s = fb_reader_of(fb_span_of(space, sizeof space));
+    *out = (fb_feed_cursor){sequence, fb_read_u64(&r), fb_read_u32(&s)};
     return true;
 }
 
 const char *fb_feed_cursor_format(fb_feed_cursor cursor, char out[FB_CURSOR_TEXT_MAX + 1])
 {
     if (cursor.sequence == 0) return strcpy(out, "0");
-    snprintf(out, FB_CURSOR_TEXT_MAX + 1, "%llu-%016llx", (unsigned long long)cursor.sequence,
-             (unsigned long long)cursor.incarnation);
+    snprintf(out, FB_CURSOR_TEXT_MAX + 1, "%llu-%016llx-%08x", (unsigned long long)cursor.sequence,
+             (unsigned long long)cursor.incarnation, (unsigned)cursor.space);
     return out;
 }

@@ -58,14 +58,17 @@ bool fb_json_peer_messages(fb_text *out, fb_reader *r);
  * fields, and "error":"limit". */
 bool fb_json_record(fb_text *out, fb_reader *r);
 
-/* A cursor of a change feed: its place in the changelog, and which life of the node wrote it. As
- * text the number, a dash and 16 hex digits; 0 alone is before everything. */
-#define FB_CURSOR_TEXT_MAX 37u
+/* A cursor of a change feed: its place in the changelog, which life of the node wrote it, and of
+ * which space it is, by the end of its id: life and number may be the same in another one. As text
+ * the number, 16 and 8 hex digits with dashes between; 0 alone is before everything. */
+#define FB_CURSOR_TEXT_MAX 46u
 typedef struct fb_feed_cursor {
     uint64_t sequence;
     uint64_t incarnation;
+    uint32_t space;
 } fb_feed_cursor;
-fb_feed_cursor fb_feed_cursor_read(fb_reader *r);
+uint32_t fb_feed_space(fb_id space);
+fb_feed_cursor fb_feed_cursor_read(fb_reader *r, fb_id space);
 bool fb_feed_cursor_parse(const char *text, fb_feed_cursor *out);
 const char *fb_feed_cursor_format(fb_feed_cursor cursor, char out[FB_CURSOR_TEXT_MAX + 1]);
 

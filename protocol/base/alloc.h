@@ -25,8 +25,8 @@ typedef struct fb_arena {
 } fb_arena;
 
 /* Room (zeros, as allocated) for count * size bytes, aligned to 16. While measuring it returns
- * NULL, and NULL as well when the room is spent (which asserts in the second pass, as both passes
- * are one code). */
+ * NULL (and `used` is SIZE_MAX from then on where no memory is so large), and NULL as well when the
+ * room is spent (which asserts in the second pass, as both passes are one code). */
 void *fb_arena_take(fb_arena *arena, size_t count, size_t size);
 
 #endif

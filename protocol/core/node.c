@@ -59,29 +59,18 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_digests_layout(node, arena);
 }
 
-static bool sizes_are_valid(const fb_sizes *sizes)
-{
-    return sizes->spaces >= 1 && sizes->spaces <= FB_SPACES_MAX && sizes->members >= 1 &&
-           sizes->members <= FB_MEMBERS_MAX && sizes->areas >= 1 && sizes->areas <= FB_AREAS_MAX &&
-           sizes->links >= 1 && sizes->links <= FB_LINKS_MAX && sizes->operations >= 4 &&
-           sizes->operations <= FB_OPERATIONS_MAX && sizes->requests >= 1 &&
-           sizes->requests <= FB_REQUESTS_MAX && sizes->operation_bytes >= 4096 &&
-           sizes->write_set_bytes >= 8192 && sizes->write_set_entries >= 64 &&
-           sizes->vector_entries >= 1 && sizes->calls >= 2 && sizes->call_bytes >= 1024 &&
-           sizes->seen_ids >= 1 && sizes->envelopes >= 1 && sizes->changelog >= 1;
-}
-
 fb_status fb_node_create(const fb_options *options, fb_node **out)
 {
     *out = NULL;
     if (options->allocator.allocate == NULL || options->provider == NULL ||
-        !sizes_are_valid(&options->sizes)) {
+        !fb_sizes_are_valid(&options->sizes)) {
         return FB_ERR_ARGUMENT;
     }
     fb_arena arena = {NULL, 0, 0};
     fb_node measure = {.options = *options};
     fb_arena_take(&arena, 1, sizeof(fb_node));
     layout(&measure, &arena);
+    if (arena.used == SIZE_MAX) return FB_ERR_NO_MEMORY; /* more than there are addresses for */
     arena.cap = arena.used;
     arena.used = 0;
     arena.base = options->allocator.allocate(options->allocator.user, arena.cap);

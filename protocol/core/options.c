@@ -29,35 +29,49 @@ static const fb_timing timing = {
     .misbehaviour_budget = 100,
 };
 
-/* Of each size: a real node's, and a small one's. */
+/* Of each size: a real node's, a small one's, and the most. */
 #define SIZES(X)                                                                                   \
-    X(spaces, 16, 2)                                                                               \
-    X(members, 512, 128)                                                                           \
-    X(areas, 256, 8)                                                                               \
-    X(vector_entries, 4096, 256)                                                                   \
-    X(links, 384, 16)                                                                              \
-    X(addresses, 256, 32)                                                                          \
-    X(operations, 256, 12)                                                                         \
-    X(operation_bytes, 256 * 1024, 12 * 1024)                                                      \
-    X(write_set_bytes, 1024 * 1024, 32 * 1024)                                                     \
-    X(write_set_entries, 8192, 256)                                                                \
-    X(requests, 1024, 32)                                                                          \
-    X(seen_ids, 4096, 64)                                                                          \
-    X(envelopes, 1024, 64)                                                                         \
-    X(calls, 128, 16)                                                                              \
-    X(call_bytes, FB_FRAME_BYTES_MAX, 8 * 1024)                                                    \
-    X(link_bytes, 18 * 1024, 18 * 1024)                                                            \
-    X(frames, 8, 1)                                                                                \
-    X(applications, 64, 4)                                                                         \
-    X(invites, 64, 4)                                                                              \
-    X(changelog, 1024 * 1024, 128)
+    X(spaces, 16, 2, FB_SPACES_MAX)                                                                \
+    X(members, 512, 128, FB_MEMBERS_MAX)                                                           \
+    X(areas, 256, 8, FB_AREAS_MAX)                                                                 \
+    X(vector_entries, 4096, 256, 1u << 20)                                                         \
+    X(links, 384, 16, FB_LINKS_MAX)                                                                \
+    X(addresses, 256, 32, 1u << 16)                                                                \
+    X(operations, 256, 12, FB_OPERATIONS_MAX)                                                      \
+    X(operation_bytes, 256 * 1024, 12 * 1024, 1u << 24)                                            \
+    X(write_set_bytes, 1024 * 1024, 32 * 1024, 1u << 26)                                           \
+    X(write_set_entries, 8192, 256, 1u << 20)                                                      \
+    X(requests, 1024, 32, FB_REQUESTS_MAX)                                                         \
+    X(seen_ids, 4096, 64, 1u << 16)                                                                \
+    X(envelopes, 1024, 64, 1u << 16)                                                               \
+    X(calls, 128, 16, 1u << 12)                                                                    \
+    X(call_bytes, FB_FRAME_BYTES_MAX, 8 * 1024, 1u << 20)                                          \
+    X(link_bytes, 18 * 1024, 18 * 1024, 1u << 20)                                                  \
+    X(frames, 8, 1, 1u << 12)                                                                      \
+    X(applications, 64, 4, 1u << 12)                                                               \
+    X(invites, 64, 4, 1u << 12)                                                                    \
+    X(changelog, 1024 * 1024, 128, 1u << 30)
 
-#define DEFAULT_SIZE(name, real, small) .name = (real),
-#define SMALL_SIZE(name, real, small)   .name = (small),
+#define DEFAULT_SIZE(name, real, small, most) .name = (real),
+#define SMALL_SIZE(name, real, small, most)   .name = (small),
+#define MOST_SIZE(name, real, small, most)    .name = (most),
 static const fb_sizes sizes_default = {SIZES(DEFAULT_SIZE)};
 static const fb_sizes sizes_small = {SIZES(SMALL_SIZE)};
+const fb_sizes fb_sizes_most = {SIZES(MOST_SIZE)};
 #undef DEFAULT_SIZE
 #undef SMALL_SIZE
+#undef MOST_SIZE
+
+#define IS_WITHIN(name, real, small, most) &&sizes->name <= fb_sizes_most.name
+bool fb_sizes_are_valid(const fb_sizes *sizes)
+{
+    return sizes->spaces >= 1 && sizes->members >= 1 && sizes->areas >= 1 && sizes->links >= 1 &&
+           sizes->operations >= 4 && sizes->requests >= 1 && sizes->operation_bytes >= 4096 &&
+           sizes->write_set_bytes >= 8192 && sizes->write_set_entries >= 64 &&
+           sizes->vector_entries >= 1 && sizes->calls >= 2 && sizes->call_bytes >= 1024 &&
+           sizes->seen_ids >= 1 && sizes->envelopes >= 1 && sizes->changelog >= 1 SIZES(IS_WITHIN);
+}
+#undef IS_WITHIN
 
 fb_options fb_options_default(void)
 {

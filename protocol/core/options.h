@@ -33,6 +33,10 @@ typedef struct fb_sizes {
     uint32_t changelog; /* entries kept of each space: how far behind a watcher may be */
 } fb_sizes;
 
+/* The largest of each that a node is made with; whether its memory is there is another question. */
+extern const fb_sizes fb_sizes_most;
+bool fb_sizes_are_valid(const fb_sizes *sizes);
+
 /* Times in nanoseconds of mono_ns unless the name says otherwise. */
 typedef struct fb_timing {
     uint64_t heartbeat_ns;        /* profile 7; DESIGN 3.1: 2 s */

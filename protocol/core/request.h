@@ -110,8 +110,8 @@ typedef enum fb_verb {
     FB_VERB_RECORD_BATCH = 45,
     /* space id, u16 count at most, then nothing or the area id after which it goes on; ask on until
      * none come -> u16 count, each: area id, u8 kind, span16 name, 16 bytes of
-     * root fingerprint, u32 vector entries, each: node id, u64 incarnation, u64 batch, u64 last seq
-     */
+     * root fingerprint, u32 vector entries, each: node id, u64 incarnation, u64 batch, u64 last
+     * seq; FB_AREA_TOO_LARGE in their place: no answer has room for all of them */
     FB_VERB_AREAS = 46,
 
     /* space id, u16 count, each an area id -> nothing: announces `changed` of these areas, held
@@ -121,6 +121,8 @@ typedef enum fb_verb {
 } fb_verb;
 
 #define FB_VERBS_MAX 64u
+
+#define FB_AREA_TOO_LARGE UINT32_MAX
 
 /* Who asked, as planes see it. */
 typedef struct fb_request {

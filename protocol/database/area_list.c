@@ -2,15 +2,21 @@
 /* AREAS: the areas of a space with their fingerprints and executed vectors. */
 #include "protocol/database/state.h"
 
-static void write_area(const fb_node *node, const fb_area *area, fb_writer *w)
+static bool write_head(const fb_area *area, uint32_t entries, fb_writer *w)
 {
     fb_write_id(w, area->id);
     fb_write_u8(w, area->kind);
     fb_write_span16(w, fb_span_of(area->name, area->name_len));
     fb_write_bytes(w, area->root, sizeof area->root);
-    size_t count_at = w->at;
+    fb_write_u32(w, entries);
+    return !w->failed;
+}
+
+static void write_area(const fb_node *node, const fb_area *area, fb_writer *w)
+{
     uint32_t count = 0;
-    fb_write_u32(w, 0);
+    write_head(area, 0, w);
+    size_t count_at = w->at - 4;
     for (uint32_t at = area->entries; at != 0;) {
         const fb_vector *v = fb_vector_get(node, at - 1);
         at = v->next;
@@ -56,7 +62,7 @@ static void on_areas(fb_node *node, fb_request request, fb_span arguments)
         if (w.failed) {
             w.failed = false;
             w.at = before;
-            break;
+            if (count > 0 || !write_head(area, FB_AREA_TOO_LARGE, &w)) break;
         }
         count++;
     }

@@ -284,18 +284,31 @@ static void author_of(const put_context *c, fb_record_write *write)
     if (c->principal != 0) fb_store_be(write->author + 8, c->principal, 8);
 }
 
-/* Larger than before, a record must still fit an answer alone: else nobody could read it, and a
- * list of its collection would end at it. What is written apart from this may add to it all the
- * same. */
-static fb_status judge_shown(fb_node *node, const put_item *item, const fb_reads *reads,
-                             size_t before)
+/* How large a record is: as it is kept, and as it is shown. */
+typedef struct extent {
+    size_t kept, shown;
+} extent;
+
+static extent extent_of(const fb_record *record)
+{
+    uint32_t apart = 0;
+    return (extent){record->state.len + record->values.len + FB_RECORD_FRAME_BYTES,
+                    fb_show_size(record, INT64_MAX, &apart)};
+}
+
+/* Larger than before, a record must leave room for what others write apart from this, and fit an
+ * answer alone: else nobody could read it, and a list of its collection would end at it. What was
+ * made larger than that by several writers may always be made smaller. */
+static fb_status judge_extent(fb_node *node, const put_item *item, const fb_reads *reads,
+                              extent before)
 {
     fb_record record;
-    uint32_t apart = 0;
     FB_TRY(fb_stage_record(node, reads, item->area, item->record, &record));
-    size_t after = fb_show_size(&record, INT64_MAX, &apart);
-    return after <= before || after + FB_SHOW_HEAD_BYTES <= fb_show_max(node) ? FB_OK
-                                                                              : FB_ERR_LIMIT;
+    extent after = extent_of(&record);
+    bool keeps = after.kept <= before.kept || after.kept <= node->database->record_write_max;
+    bool shows =
+        after.shown <= before.shown || after.shown + FB_SHOW_HEAD_BYTES <= fb_show_max(node);
+    return (keeps || item->op == FB_CHANGE_DELETE) && shows ? FB_OK : FB_ERR_LIMIT;
 }
 
 static fb_status stage_item(fb_node *node, const put_context *c, const put_item *item,
@@ -310,8 +323,7 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     FB_TRY(fb_stage_record(node, reads, item->area, item->record, &record));
     int64_t stamp, horizon = fb_horizon(node->wall_us, node->options.timing.window_future_us);
     bool visible = fb_record_visible(&record, horizon, &stamp);
-    uint32_t apart = 0;
-    size_t shown = fb_show_size(&record, INT64_MAX, &apart);
+    extent before = extent_of(&record);
     if (item->op == FB_CHANGE_DELETE && !visible) return FB_ERR_NOT_FOUND;
     if (!condition_holds(item, &record, visible)) return FB_ERR_CONFLICT;
     fb_staged_change *out = &stage->changes[stage->change_count];
@@ -337,7 +349,7 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     fb_change_value_hashes(&change, hashes);
     if (change.value_count != 0) change.hashes = hashes;
     FB_TRY(fb_stage_change(node, reads, place, &change, write.dot, always, NULL, out, NULL));
-    FB_TRY(judge_shown(node, item, reads, shown));
+    FB_TRY(judge_extent(node, item, reads, before));
     fb_change_leaf(&change, write.dot, out->leaf);
     out->lives = fb_change_lives(&change, FB_BATCH_LIVES_MAX);
     if (!fb_batch_readable(node, item->area, 1, out->lives)) return FB_ERR_LIMIT;
@@ -462,20 +474,11 @@ static void put_run(fb_node *node, fb_op *op)
     fb_status status = fb_op_status(op);
     fb_stage_clear(node);
     fb_reader r = fb_reader_of(c->items);
-    bool removes = true;
-    size_t longest = 0;
     for (uint32_t i = 0; i < c->count && status == FB_OK; i++) {
         put_item item;
         item_read(&r, &item);
-        removes = removes && item.op == FB_CHANGE_DELETE;
         const fb_reads reads = {op, c->record[i], c->levels[i]};
         status = stage_item(node, c, &item, &reads);
-        fb_record record;
-        if (status == FB_OK && item.op != FB_CHANGE_DELETE) {
-            status = fb_stage_record(node, &reads, item.area, item.record, &record);
-            size_t len = record.state.len + record.values.len + FB_RECORD_FRAME_BYTES;
-            if (len > longest) longest = len;
-        }
     }
     size_t bytes, entries;
     fb_stage_size(node, &bytes, &entries);
@@ -484,7 +487,6 @@ static void put_run(fb_node *node, fb_op *op)
         again(node, c, fb_op_write_bytes(op), fb_op_write_entries(op));
         return;
     }
-    if (status == FB_OK && longest > node->database->record_write_max) status = FB_ERR_LIMIT;
     if (status == FB_OK) status = lives_begin(node);
     if (status == FB_OK &&
         (bytes > fb_op_write_bytes_max(node) || entries > fb_op_write_entries_max(node))) {

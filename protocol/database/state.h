@@ -253,7 +253,8 @@ typedef struct fb_watch {
     uint32_t space;
     uint32_t request;
     uint64_t number;
-    fb_place cursor; /* what was given last */
+    uint64_t principal; /* who asked: an application may lose the space while it watches */
+    fb_place cursor;    /* what was given last */
     uint64_t serial;
     fb_digest_cell cell;
 } fb_watch;

@@ -176,6 +176,10 @@ static void watch_run(fb_node *node, fb_op *op)
         end(node, c->watch, fb_op_status(op));
         return;
     }
+    if (watch->principal != 0 && !fb_space_allows(node, watch->space, watch->principal)) {
+        end(node, c->watch, FB_ERR_NOT_AUTHORISED);
+        return;
+    }
     if (!watch->placed) {
         placed(node, op, c->watch);
         return;
@@ -271,6 +275,7 @@ static void on_watch(fb_node *node, fb_request request, fb_span arguments)
                         .space = space,
                         .request = request.index,
                         .number = request.number,
+                        .principal = request.principal,
                         .cursor = since,
                         .serial = ++db->serial,
                         .cell = cell};

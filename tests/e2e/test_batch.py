@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from node import eventually, pair
+
 FIRST, SECOND, THIRD = (f"01890000-0000-7000-8000-00000000000{n}" for n in "abc")
 
 
@@ -26,6 +28,31 @@ def batch(node, *changes):
 
 def shown(node):
     return {r["id"]: r["fields"] for r in node.rows("record", "list", "team", "notes")}
+
+
+def test_what_two_made_too_large_can_be_made_smaller(net):
+    """A set that two nodes filled apart: no more goes in, but elements go out."""
+    a, b = pair(net)
+    size = 150
+
+    def elements(act, numbers):
+        return [{"id": FIRST, "fields": {"t": {act: n}}} for n in numbers]
+
+    assert batch(a, *elements("$insert", [0]))[0] == 200
+    eventually(lambda: shown(b), lambda rows: FIRST in rows)
+    b.stop()
+    for number in range(1, size, 25):
+        assert batch(a, *elements("$insert", range(number, number + 25)))[0] == 200
+    a.stop()
+    b.start()
+    for number in range(1001, 1000 + size, 25):
+        assert batch(b, *elements("$insert", range(number, number + 25)))[0] == 200
+    a.start()
+    eventually(lambda: len(shown(a)[FIRST]["t"]), lambda count: count == 2 * size + 1)
+    assert batch(a, *elements("$insert", [9]))[0] == 200  # it is there
+    assert batch(a, *elements("$insert", [9999]))[0] == 413
+    assert batch(a, *elements("$remove", [9]))[0] == 200
+    assert len(shown(a)[FIRST]["t"]) == 2 * size
 
 
 def test_all_of_it_or_nothing(net):

@@ -144,10 +144,43 @@ def test_feed_refuses_what_is_no_cursor(net):
     assert answer.startswith("HTTP/1.1 400") and "since" in answer
 
 
+def test_a_cursor_names_its_space(net):
+    """One life writes to both: numbers and life are the same in both."""
+    node = alone(net)
+    node.json("space", "create", "other")
+    for number in range(3):
+        put(node, number)
+        node.json("record", "put", "other", "notes", "new", "n=1")
+    cursor = begins_at(node)
+    answer = node.http(f"GET /v1/spaces/other/changes?since={cursor} HTTP/1.1\r\nHost: x\r\n"
+                       "Connection: close\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 410") and "cursor_unknown" in answer
+
+
+def test_a_feed_ends_for_who_may_not_use_the_space_any_more(net):
+    node = alone(net)
+    token = node.json("app", "create", "editor")["token"]
+    node.call("app", "allow", "editor", "team")
+    record = put(node, 1)
+    with node.connect() as s:
+        s.sendall(f"GET /v1/spaces/team/changes HTTP/1.1\r\nHost: x\r\n"
+                  f"Authorization: Bearer {token}\r\n\r\n".encode())
+        lines = s.makefile("r")
+        while not next(lines).startswith("id: "):
+            pass
+        node.call("app", "revoke", "editor")
+        node.json("record", "delete", "team", "notes", record)
+        rest = lines.read()
+    assert record not in rest and "not_authorised" in rest
+
+
 @pytest.mark.parametrize("cursor", ["18446744073709551615", "18446744073709551616",
                                     "99999999999999999999999", "-1", "+1", "1.0", "0x1", "", "1",
                                     "1-", "0-0000000000000000", "1-000000000000000",
-                                    "1-00000000000000000", "1-000000000000000G"])
+                                    "1-00000000000000000", "1-000000000000000G",
+                                    "1-0000000000000000", "1-0000000000000000-0000000",
+                                    "1-0000000000000000-000000000", "1-0000000000000000000000000",
+                                    "0-0000000000000000-00000000"])
 def test_cursors_that_cannot_be(net, cursor):
     node = alone(net)
     request = f"GET /v1/spaces/team/changes?since={cursor} HTTP/1.1\r\nHost: x\r\n" \

@@ -329,6 +329,11 @@ def test_applications_use_only_what_they_are_allowed(net):
                  ("space", "members", "team"), ("record", "watch", "other")):
         assert node.refused(*args, env=as_app)[0] == 4, args
 
+    # Of a space it may not use it learns nothing, whether there is one or not.
+    for space in ("other", "01890000-0000-7000-8000-000000000001"):
+        code, said = node.refused("conflicts", "list", space, env=as_app)
+        assert code == 4 and "not found" not in said
+
     def port():
         return node.http_port(f"GET /v1/spaces/team/collections/{COLLECTION}/records/{made['id']} "
                               f"HTTP/1.1\r\nHost: {node.api}\r\nConnection: close\r\n"

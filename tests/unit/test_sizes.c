@@ -257,10 +257,47 @@ static void less_is_refused(void **state)
     }
 }
 
+static void *no_memory(void *user, size_t bytes)
+{
+    assert_true(bytes > 0);
+    *(bool *)user = true;
+    return NULL;
+}
+
+/* Whatever the sizes are, a node is measured or refused. */
+static void no_size_is_without_a_bound(void **state)
+{
+    (void)state;
+    bool asked = false;
+    fb_options options = fb_options_small();
+    fb_provider provider = {0};
+    fb_node *node;
+    options.provider = &provider;
+    options.allocator = (fb_allocator){&asked, no_memory, NULL};
+    options.sizes = fb_sizes_most;
+    assert_int_equal(fb_node_create(&options, &node), FB_ERR_NO_MEMORY);
+    for (size_t at = 0; at < sizeof options.sizes; at += sizeof(uint32_t)) {
+        uint32_t most;
+        options.sizes = fb_options_small().sizes;
+        memcpy(&most, (const uint8_t *)&fb_sizes_most + at, sizeof most);
+        assert_true(most > 0 && most < UINT32_MAX);
+        memcpy((uint8_t *)&options.sizes + at, &most, sizeof most);
+        asked = false;
+        assert_int_equal(fb_node_create(&options, &node), FB_ERR_NO_MEMORY);
+        assert_true(asked);
+        const uint32_t beyond[] = {most + 1, UINT32_MAX};
+        for (size_t i = 0; i < 2; i++) {
+            memcpy((uint8_t *)&options.sizes + at, &beyond[i], sizeof most);
+            assert_int_equal(fb_node_create(&options, &node), FB_ERR_ARGUMENT);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_size_at_its_least),
+        cmocka_unit_test(no_size_is_without_a_bound),
         cmocka_unit_test(all_sizes_at_their_least),
         cmocka_unit_test(small_tables_replicate_with_everything_else_at_its_least),
         cmocka_unit_test(less_is_refused),

@@ -65,6 +65,15 @@ static fb_status area_at(fb_space_view *v, fb_span key, fb_span value, void *use
     return FB_OK;
 }
 
+/* Has this store handed records to documents? What is here is not all of them then. */
+static bool has_documents(fb_space_view *v)
+{
+    static const uint8_t tag = FB_TAG_REDO;
+    fb_span key, value;
+    fb_status status = fb_store_snapshot_seek(v->store, fb_span_of(&tag, 1), &key, &value);
+    return status != FB_ERR_NOT_FOUND && key.len > 0 && key.p[0] == tag;
+}
+
 fb_exit fb_space_view_open(const fb_cli *cli, const char *space, fb_space_view *out)
 {
     fb_home home;
@@ -77,6 +86,11 @@ fb_exit fb_space_view_open(const fb_cli *cli, const char *space, fb_space_view *
     fb_home_file(&home, "store", directory);
     fb_status status = fb_store_snapshot_open(directory, &out->store, why, sizeof why);
     if (status != FB_OK) return fb_cli_fail(FB_EXIT_FAILED, "%s", why);
+    if (has_documents(out)) {
+        return fb_cli_fail(FB_EXIT_FAILED,
+                           "the records of this node are kept in a document store, which this "
+                           "command does not read yet");
+    }
     status = each(out, FB_TAG_SPACE, space_at, &w);
     if (status == FB_OK && !w.found) {
         return fb_cli_fail(FB_EXIT_FAILED, "no space %s in this node", space);

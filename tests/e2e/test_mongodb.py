@@ -64,6 +64,16 @@ def test_a_record_is_a_document_that_others_read(net, mongod):
         "_id": 1, "_faberio": 2, "$set": 3, "a.b": 4, "100%": 5}
 
 
+def test_what_reads_the_store_alone_leaves_no_document_out(net, mongod):
+    a = begin(net, mongod)
+    a.json("record", "put", "lab", "notes", "new", "n=1")
+    file = a.home.parent / "lab.export"
+    for words in (("export", "lab", str(file)), ("verify", "lab")):
+        code, said = a.refused(*words)
+        assert code == 1 and "document store" in said
+    assert not file.exists()
+
+
 def test_deleted_records_are_no_documents_and_lists_go_on(net, mongod):
     a = begin(net, mongod)
     ids = sorted(a.json("record", "put", "lab", "notes", "new", f"n={n}")["id"] for n in range(30))

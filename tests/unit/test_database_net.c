@@ -942,63 +942,6 @@ static void lives_may_close_often(void **state)
     test_net_free(net);
 }
 
-static void many_heads(fb_options *options)
-{
-    options->sizes.vector_entries = 2000;
-}
-
-/* The entries of this area, which are skipped. */
-static uint32_t area_next(fb_reader *r, fb_id *id)
-{
-    *id = fb_read_id(r);
-    fb_read_u8(r);
-    fb_read_span16(r);
-    fb_read_bytes(r, 16);
-    uint32_t entries = fb_read_u32(r);
-    if (entries != FB_AREA_TOO_LARGE) fb_read_bytes(r, (size_t)entries * 40);
-    return entries;
-}
-
-static void an_area_with_more_writers_than_an_answer_holds_is_listed(void **state)
-{
-    (void)state;
-    test_net *net = test_net_new(1, many_heads);
-    fb_id space = test_net_create_space(net, 0);
-    put_ok(net, 0, space, 1, "t", "1");
-    assert_int_equal(test_net_put(net, 0, space, "other", 1, "1"), FB_OK);
-    assert_int_equal(test_net_put(net, 0, space, "third", 1, "1"), FB_OK);
-    fb_node *node = test_net_node(net, 0);
-    uint32_t large = fb_area_find(node, notes_of(space));
-    for (uint32_t i = 1; i < 1700; i++) {
-        uint32_t entry = fb_vector_add(node, large, test_net_record_id(i), 7);
-        fb_vector_get(node, entry)->batch = 1;
-    }
-    fb_id after = {{0}};
-    uint32_t seen = 0, without = 0;
-    for (bool more = true; more;) {
-        uint8_t bytes[34];
-        fb_writer w = fb_writer_of(bytes, sizeof bytes);
-        fb_write_id(&w, space);
-        fb_write_u16(&w, UINT16_MAX);
-        fb_write_id(&w, after);
-        const test_reply *reply = test_net_answer(net, 0, FB_VERB_AREAS, &w);
-        assert_int_equal(reply->status, FB_OK);
-        fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
-        uint16_t count = fb_read_u16(&r);
-        more = count != 0;
-        for (uint16_t i = 0; i < count; i++) {
-            bool too_large = area_next(&r, &after) == FB_AREA_TOO_LARGE;
-            assert_int_equal(too_large, fb_id_equal(after, notes_of(space)));
-            without += too_large;
-            seen++;
-        }
-        assert_true(fb_reader_done(&r));
-    }
-    assert_int_equal(seen, 4); /* with the space's own */
-    assert_int_equal(without, 1);
-    test_net_free(net);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1023,7 +966,6 @@ int main(void)
         cmocka_unit_test(an_offer_begins_at_its_start),
         cmocka_unit_test(a_long_epoch_leaves_room_for_changes),
         cmocka_unit_test(lives_may_close_often),
-        cmocka_unit_test(an_area_with_more_writers_than_an_answer_holds_is_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

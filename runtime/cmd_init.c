@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,13 +54,14 @@ fb_exit fb_cmd_init(fb_cli *cli)
         fb_json_close(&text, '}');
         puts(fb_text_string(&text));
         fb_text_free(&text);
-        memset(s.recovery, 0, sizeof s.recovery);
     } else {
         char id[33];
         fb_hex_text(keys.node_id.b, sizeof keys.node_id.b, id);
         printf("node id        %s\nfingerprint    %s\nhome           %s\n", id, keys.fingerprint,
                home.path);
     }
+    sodium_memzero(&s, sizeof s);
     fb_home_unload(&keys);
-    return fflush(stdout) == 0 ? FB_EXIT_OK : FB_EXIT_FAILED;
+    if (fflush(stdout) == 0) return FB_EXIT_OK;
+    return fb_cli_fail(FB_EXIT_FAILED, "standard output cannot be written");
 }

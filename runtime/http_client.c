@@ -395,8 +395,19 @@ static void one_line(fb_text *out, const json_t *object)
     }
 }
 
+/* Of a time in milliseconds its text is there as well; names of fields are whoever's who wrote
+ * them. */
+static bool is_twin(const json_t *object, const char *name, bool fields)
+{
+    size_t len = strlen(name);
+    char plain[64];
+    if (fields || len <= 3 || strcmp(name + len - 3, "_ms") != 0) return false;
+    snprintf(plain, sizeof plain, "%.*s", (int)(len - 3), name);
+    return json_object_get(object, plain) != NULL;
+}
+
 /* For people: a line for each member, lists below it indented. Times have their twin left out. */
-static void people(fb_text *out, const json_t *value, int depth)
+static void people(fb_text *out, const json_t *value, int depth, bool fields)
 {
     if (json_is_object(value)) {
         const char *name;
@@ -404,12 +415,7 @@ static void people(fb_text *out, const json_t *value, int depth)
         json_object_foreach((json_t *)(uintptr_t)value, name, member)
         {
             size_t len = strlen(name);
-            char plain[64];
-            snprintf(plain, sizeof plain, "%.*s", (int)(len > 3 ? len - 3 : 0), name);
-            if (len > 3 && strcmp(name + len - 3, "_ms") == 0 &&
-                json_object_get(value, plain) != NULL) {
-                continue;
-            }
+            if (is_twin(value, name, fields)) continue;
             bool nested = json_is_object(member) || json_is_array(member);
             int width = depth < 8 ? 20 - depth * 2 : 4;
             /* Names of fields are chosen by whoever writes the record. */
@@ -426,7 +432,7 @@ static void people(fb_text *out, const json_t *value, int depth)
                 fb_text_format(out, "%*s -\n", (int)len < width ? width - (int)len : 0, "");
             } else {
                 fb_text_put(out, "\n");
-                people(out, member, depth + 1);
+                people(out, member, depth + 1, fields || strcmp(name, "fields") == 0);
             }
         }
         return;
@@ -466,7 +472,7 @@ void fb_print_text(const fb_text *text)
     json_t *tree = json_loadb(fb_text_string(text), text->len, 0, &error);
     fb_text out = {0};
     if (tree == NULL) fb_text_bytes(&out, text->p, text->len);
-    if (tree != NULL) people(&out, tree, 0);
+    if (tree != NULL) people(&out, tree, 0, false);
     fputs(fb_text_string(&out), stdout);
     if (tree == NULL) puts("");
     fb_text_free(&out);
@@ -504,7 +510,7 @@ bool fb_print_list(const fb_cli *cli, const fb_text *answer, const char *member)
     }
     if (!cli->json) {
         fb_text_clear(&out);
-        people(&out, list, 0);
+        people(&out, list, 0, false);
     }
     fputs(fb_text_string(&out), stdout);
     fb_text_free(&out);

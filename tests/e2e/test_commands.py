@@ -380,6 +380,19 @@ def test_a_terminal_does_not_obey_what_was_typed(net, args):
     assert b"no\\x1b[31m" in done.stderr and b"\x1b" not in done.stderr + done.stdout
 
 
+def test_a_field_is_shown_whatever_its_name(net):
+    """A time of the program has a twin in milliseconds, which people need not see."""
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.call("space", "create", "s")
+    made = node.json("record", "put", "s", "notes", "new", "lap=1", "lap_ms=2", 'n={"t":3,"t_ms":4}')
+    text = node.call("record", "get", "s", "notes", made["id"])
+    assert {"lap": "1", "lap_ms": "2", "t": "3", "t_ms": "4"}.items() <= dict(
+        line.split() for line in text.splitlines() if len(line.split()) == 2).items()
+    assert "started_ms" not in node.call("status")
+
+
 def test_a_terminal_does_not_obey_names_of_fields(net):
     node = net.node("a")
     node.init()

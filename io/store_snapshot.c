@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 
 #include "io/lmdb_env.h"
+#include "io/store_fault.h"
 #include "protocol/base/cursor.h"
+#include "protocol/base/limits.h"
 
 #define PATH_BYTES 4200
 
@@ -18,6 +20,8 @@ struct fb_store_snapshot {
     MDB_txn *txn;
     MDB_dbi data;
     MDB_cursor *cursor;
+    uint8_t last[FB_KEY_BYTES_MAX], under[FB_KEY_BYTES_MAX]; /* the key given last; its beginning */
+    size_t last_len, under_len;
 };
 
 void fb_store_snapshot_close(fb_store_snapshot *s)
@@ -26,7 +30,14 @@ void fb_store_snapshot_close(fb_store_snapshot *s)
     if (s->cursor != NULL) mdb_cursor_close(s->cursor);
     if (s->txn != NULL) mdb_txn_abort(s->txn);
     if (s->env != NULL) mdb_env_close(s->env);
+    fb_store_fault_leave();
     free(s);
+}
+
+static void asserted(MDB_env *env, const char *what)
+{
+    (void)env;
+    fb_store_fault_now(what);
 }
 
 static int open_tables(fb_store_snapshot *s, uint32_t *format)
@@ -59,6 +70,9 @@ fb_status fb_store_snapshot_open(const char *directory, fb_store_snapshot **out,
     fb_store_snapshot *s = calloc(1, sizeof *s);
     uint32_t format = 0;
     int rc = s == NULL ? ENOMEM : mdb_env_create(&s->env);
+    /* A damaged file ends the process with a word; nothing else could be read of it. */
+    fb_store_fault_enter(directory);
+    if (rc == 0) rc = mdb_env_set_assert(s->env, asserted);
     if (rc == 0) rc = mdb_env_set_maxdbs(s->env, 2);
     if (rc == 0) {
         rc = mdb_env_open(s->env, directory, MDB_RDONLY | MDB_NOTLS | MDB_NORDAHEAD, 0600);
@@ -104,13 +118,26 @@ static fb_status entry(fb_store_snapshot *s, MDB_val *k, MDB_cursor_op op, fb_sp
 {
     MDB_val stored;
     int rc = mdb_cursor_get(s->cursor, k, &stored, op);
-    if (rc == 0) *key = fb_span_of(k->mv_data, k->mv_size);
+    fb_span got = rc == 0 ? fb_span_of(k->mv_data, k->mv_size) : (fb_span){NULL, 0};
+    /* Pages that lead to one another would be gone through for ever. */
+    bool again = op == MDB_NEXT && fb_span_compare(got, fb_span_of(s->last, s->last_len)) <= 0;
+    if (rc == 0 && (again || got.len == 0 || got.len > sizeof s->last)) rc = MDB_CORRUPTED;
+    if (rc == 0 && (got.len < s->under_len || memcmp(got.p, s->under, s->under_len) != 0)) {
+        rc = MDB_NOTFOUND;
+    }
+    *key = rc == 0 ? got : (fb_span){NULL, 0};
+    if (rc == 0) memcpy(s->last, got.p, got.len);
+    if (rc == 0) s->last_len = got.len;
     return taken(rc, k, &stored, value);
 }
 
-fb_status fb_store_snapshot_seek(fb_store_snapshot *s, fb_span from, fb_span *key, fb_span *value)
+fb_status fb_store_snapshot_first(fb_store_snapshot *s, fb_span under, fb_span *key, fb_span *value)
 {
-    MDB_val k = val_of(from);
+    MDB_val k = val_of(under);
+    *key = (fb_span){NULL, 0};
+    if (under.len == 0 || under.len > sizeof s->under) return FB_ERR_ARGUMENT;
+    memcpy(s->under, under.p, under.len);
+    s->under_len = under.len;
     return entry(s, &k, MDB_SET_RANGE, key, value);
 }
 

@@ -19,9 +19,11 @@ void fb_store_snapshot_close(fb_store_snapshot *snapshot);
  * FB_ERR_STORE_DAMAGED: it does not match its checksum; FB_ERR_STORE_FAILED. */
 fb_status fb_store_snapshot_get(fb_store_snapshot *snapshot, fb_span key, fb_span *value);
 
-/* The first entry at or behind `from`; or the one behind the entry given last. */
-fb_status fb_store_snapshot_seek(fb_store_snapshot *snapshot, fb_span from, fb_span *key,
-                                 fb_span *value);
+/* The entries whose keys begin with `under`, in order: FB_ERR_NOT_FOUND after the last. *key is
+ * empty where there is none: with FB_ERR_STORE_DAMAGED nothing can be read from there on, while
+ * with a key it is that entry's value which is damaged. */
+fb_status fb_store_snapshot_first(fb_store_snapshot *snapshot, fb_span under, fb_span *key,
+                                  fb_span *value);
 fb_status fb_store_snapshot_next(fb_store_snapshot *snapshot, fb_span *key, fb_span *value);
 
 #endif

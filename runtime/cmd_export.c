@@ -247,9 +247,8 @@ static bool collections_write(exporting *e)
         fb_view_key(prefix, sizeof prefix, FB_TAG_RECORD, area->local);
         fb_span key, value;
         fb_status status =
-            fb_store_snapshot_seek(e->view.store, fb_span_of(prefix, sizeof prefix), &key, &value);
-        while (status == FB_OK && key.len >= sizeof prefix &&
-               memcmp(key.p, prefix, sizeof prefix) == 0) {
+            fb_store_snapshot_first(e->view.store, fb_span_of(prefix, sizeof prefix), &key, &value);
+        while (status == FB_OK) {
             if (!record_write(e, area, key, value)) return false;
             status = fb_store_snapshot_next(e->view.store, &key, &value);
         }

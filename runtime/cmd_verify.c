@@ -137,13 +137,14 @@ static bool area_check(verify *v, const fb_view_area *area)
     uint64_t before = v->damaged;
     v->count = 0;
     fb_status status =
-        fb_store_snapshot_seek(v->view.store, fb_span_of(prefix, sizeof prefix), &key, &value);
-    while ((status == FB_OK || status == FB_ERR_STORE_DAMAGED) && key.len == 21 &&
-           memcmp(key.p, prefix, sizeof prefix) == 0) {
+        fb_store_snapshot_first(v->view.store, fb_span_of(prefix, sizeof prefix), &key, &value);
+    while (key.len != 0) {
         record_check(v, area, key, status, value);
         status = fb_store_snapshot_next(v->view.store, &key, &value);
     }
-    if (status == FB_ERR_STORE_FAILED) {
+    if (status == FB_ERR_STORE_DAMAGED) {
+        wrong(v, area, NULL, "what is behind the last record cannot be read");
+    } else if (status == FB_ERR_STORE_FAILED) {
         fb_cli_fail(FB_EXIT_FAILED, "%s", fb_error_text(status));
         return false;
     }

@@ -15,8 +15,8 @@ static fb_status each(fb_space_view *v, uint8_t tag,
                       void *user)
 {
     fb_span key, value;
-    fb_status status = fb_store_snapshot_seek(v->store, fb_span_of(&tag, 1), &key, &value);
-    while (status == FB_OK && key.p[0] == tag) {
+    fb_status status = fb_store_snapshot_first(v->store, fb_span_of(&tag, 1), &key, &value);
+    while (status == FB_OK) {
         status = at(v, key, value, user);
         if (status == FB_OK) status = fb_store_snapshot_next(v->store, &key, &value);
     }
@@ -70,8 +70,8 @@ static bool has_documents(fb_space_view *v)
 {
     static const uint8_t tag = FB_TAG_REDO;
     fb_span key, value;
-    fb_status status = fb_store_snapshot_seek(v->store, fb_span_of(&tag, 1), &key, &value);
-    return status != FB_ERR_NOT_FOUND && key.len > 0 && key.p[0] == tag;
+    fb_store_snapshot_first(v->store, fb_span_of(&tag, 1), &key, &value);
+    return key.len > 0;
 }
 
 fb_exit fb_space_view_open(const fb_cli *cli, const char *space, fb_space_view *out)

@@ -4,8 +4,11 @@ import json
 import os
 import random
 import shutil
+import subprocess
 
 import pytest
+
+from node import BIN, HANGS_S
 
 PAGE = 4096
 
@@ -228,3 +231,35 @@ def test_scrub_refuses_what_is_no_key(net):
         answer = node.http("POST /v1/scrub HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
                            f"Content-Length: {len(body)}\r\n\r\n{body}")
         assert answer.startswith("HTTP/1.1 400"), (body, answer)
+
+
+def test_what_reads_a_damaged_store_ends_with_a_word(net):
+    """export and verify read the file themselves: whatever page is damaged, or where it is cut."""
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "team")
+    for number in range(30):
+        node.json("record", "put", "team", "notes", "new", f'text="{str(number) * 400}"')
+    node.stop()
+    data, out = node.home / "store" / "data.mdb", node.home.parent / "out"
+    good = data.read_bytes()
+
+    def harmed():
+        for at in range(2, len(good) // PAGE):
+            for text in (b"\xff" * PAGE, b"\0" * PAGE, good[PAGE * (at // 2):PAGE * (at // 2 + 1)]):
+                yield good[:at * PAGE] + text + good[(at + 1) * PAGE:]
+        for at in (2, 5, len(good) // PAGE // 2, len(good) // PAGE - 1):
+            yield good[:at * PAGE + 100]
+
+    ended = set()
+    for content in harmed():
+        data.write_bytes(content)
+        for words in (("verify", "team"), ("export", "team", str(out))):
+            done = subprocess.run([BIN, *words, "--home", node.home], capture_output=True,
+                                  text=True, timeout=HANGS_S, check=False)
+            assert done.returncode in (0, 1, 6) and (done.returncode == 0 or done.stderr)
+            assert out.exists() == (words[0] == "export" and done.returncode == 0)
+            out.unlink(missing_ok=True)
+            ended.add((words[0], done.returncode))
+    assert ended >= {("verify", 1), ("verify", 6), ("export", 1)}

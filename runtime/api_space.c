@@ -44,25 +44,29 @@ static bool is_being_created(const fb_exchange *x)
     return false;
 }
 
-/* Who names a space by its name must mean one, and who names an id must not meet a name. */
-static void space_names_listed(fb_exchange *x, fb_error error, fb_span answer)
+/* Who names a space by its name must mean one, and who names an id must not meet a name. False
+ * after it answered: another space than x->space is called so, or is about to be. */
+static bool name_is_free(fb_exchange *x, fb_error error, fb_span answer)
 {
-    if (fb_exchange_refused(x, error)) return;
+    if (fb_exchange_refused(x, error)) return false;
     fb_span name = fb_span_of(x->scratch.p, x->scratch.len);
     fb_reader r = fb_reader_of(answer);
     uint16_t count = fb_read_u16(&r);
     bool taken = is_being_created(x);
     for (uint16_t i = 0; i < count && !r.failed; i++) {
         fb_space_row row = fb_space_row_next(&r);
-        if (fb_span_equal(row.name, name)) taken = true;
+        if (fb_span_equal(row.name, name) && !fb_id_equal(row.space, x->space)) taken = true;
     }
-    if (taken) {
-        fb_exchange_fail(x, FB_ERR_EXISTS, "name: a space is called so here");
-        return;
-    }
+    if (taken) fb_exchange_fail(x, FB_ERR_EXISTS, "name: a space is called so here");
+    return !taken;
+}
+
+static void space_names_listed(fb_exchange *x, fb_error error, fb_span answer)
+{
+    if (!name_is_free(x, error, answer)) return;
     uint8_t room[2 + FB_SPACE_NAME_BYTES_MAX];
     fb_writer w = fb_writer_of(room, sizeof room);
-    fb_write_span16(&w, name);
+    fb_write_span16(&w, fb_span_of(x->scratch.p, x->scratch.len));
     fb_exchange_ask(x, FB_VERB_SPACE_CREATE, 0, fb_writer_span(&w), space_created);
 }
 
@@ -232,6 +236,16 @@ static void renamed(fb_exchange *x, fb_error error, fb_span answer)
     fb_exchange_finish(x, 200, true);
 }
 
+static void other_names_listed(fb_exchange *x, fb_error error, fb_span answer)
+{
+    if (!name_is_free(x, error, answer)) return;
+    uint8_t room[16 + 2 + FB_SPACE_NAME_BYTES_MAX];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_write_span16(&w, fb_span_of(x->scratch.p, x->scratch.len));
+    fb_exchange_ask(x, FB_VERB_SPACE_RENAME, 0, fb_writer_span(&w), renamed);
+}
+
 static void rename_space(fb_exchange *x)
 {
     fb_json_object_in body;
@@ -241,12 +255,8 @@ static void rename_space(fb_exchange *x)
     if (name != NULL && fb_uuid_parse(fb_span_text(name), &id)) {
         fb_exchange_fail(x, FB_ERR_EXISTS, "name: written like the id of a space");
     } else if (name != NULL) {
-        uint8_t room[16 + 2 + FB_SPACE_NAME_BYTES_MAX];
-        fb_writer w = fb_writer_of(room, sizeof room);
-        fb_write_id(&w, x->space);
-        fb_write_span16(&w, fb_span_text(name));
         fb_text_put(&x->scratch, name);
-        fb_exchange_ask(x, FB_VERB_SPACE_RENAME, 0, fb_writer_span(&w), renamed);
+        fb_exchange_ask(x, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, other_names_listed);
     }
     fb_json_object_free(&body);
 }

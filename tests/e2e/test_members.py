@@ -60,6 +60,11 @@ def test_a_space_is_renamed_at_every_member(net):
         assert node.rows("space", "list")[0]["name"] == "crew"
     for wrong in ("", "a\nb", "x" * 201, before):
         assert a.refused("space", "rename", "crew", wrong)[0] in (2, 5)
+    # A name means one space; the one that it has already is its own.
+    a.json("space", "create", "other")
+    code, err = a.refused("space", "rename", "other", "crew")
+    assert code == 5 and "called so here" in err
+    assert a.json("space", "rename", "crew", "crew")["name"] == "crew"
 
 
 def test_a_writer_becomes_a_reader_and_again_a_writer(net):

@@ -41,7 +41,8 @@ if(FB_SANITIZE)
 endif()
 
 if(FB_COVERAGE)
-  add_compile_options(--coverage -fprofile-abs-path)
+  # By their names: what --coverage stands for cannot be taken back for one source.
+  add_compile_options(-fprofile-arcs -ftest-coverage -fprofile-abs-path)
   add_link_options(--coverage)
 endif()
 

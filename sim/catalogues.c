@@ -28,11 +28,11 @@ static const char *const limits[] = {
     "a full disk: write sets fail, but for no lasting reason",
 };
 
-static void closing(uint64_t count)
+static void closing(uint64_t count, fb_sim_result result)
 {
-    printf("{\"result\":\"pass\",\"seed\":null,\"events\":0,\"hash\":null,\"check\":null,"
+    printf("{\"result\":\"%s\",\"seed\":null,\"events\":0,\"hash\":null,\"check\":null,"
            "\"stall\":null,\"schedule\":null,\"events_per_s\":0,\"rows\":%llu}\n",
-           (unsigned long long)count);
+           fb_sim_result_name(result), (unsigned long long)count);
 }
 
 typedef struct counters {
@@ -47,7 +47,7 @@ typedef struct counting {
     bool matter;
 } counting;
 
-static bool run_one(uint64_t seed, uint64_t events, const fb_sim_fault_set *without,
+static void run_one(uint64_t seed, uint64_t events, const fb_sim_fault_set *without,
                     fb_sim_verdict *verdict)
 {
     fb_sim_config config = fb_sim_config_default();
@@ -58,18 +58,19 @@ static bool run_one(uint64_t seed, uint64_t events, const fb_sim_fault_set *with
     if (without != NULL) config.without = *without;
     config.quiet = without != NULL;
     if (!fb_sim_run(&config, verdict)) fb_sim_fail_resource("memory of this machine");
-    if (verdict->result == FB_SIM_PASS || without != NULL) return true;
-    fb_sim_print_verdict(&config, verdict);
-    return false;
+    if (verdict->result != FB_SIM_PASS && without == NULL) fb_sim_print_verdict(&config, verdict);
 }
 
 /* Over a few runs of the default profile. A fault matters when the run without it is another one:
- * the hash covers each node's digest at each step, and no other draw moves. */
-static int count_over(const counting *what, counters *out)
+ * the hash covers each node's digest at each step, and no other draw moves. A run that fails is
+ * told of, and counts up to there; the others are made all the same. */
+static fb_sim_result count_over(const counting *what, counters *out)
 {
+    fb_sim_result first = FB_SIM_PASS;
     for (uint64_t seed = what->first; seed <= what->last; seed++) {
         fb_sim_verdict verdict, other;
-        if (!run_one(seed, what->events, NULL, &verdict)) return fb_sim_result_exit(verdict.result);
+        run_one(seed, what->events, NULL, &verdict);
+        if (first == FB_SIM_PASS) first = verdict.result;
         for (uint32_t i = 0; i < 64; i++) out->seen[i] += verdict.seen[i];
         for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
             out->fired[i] += verdict.fired[i];
@@ -81,7 +82,7 @@ static int count_over(const counting *what, counters *out)
             out->mattered[i] += same ? 0 : 1;
         }
     }
-    return 0;
+    return first;
 }
 
 static bool seeds_of(const char *text, counting *out)
@@ -114,7 +115,7 @@ static int widest(const char *text, int width)
     return len > width ? len : width;
 }
 
-static void print_faults(const counting *what, const counters *c)
+static uint64_t print_faults(const counting *what, const counters *c)
 {
     int names = 0, parameters = 0, families = 0;
     for (uint32_t i = 0; i < FB_SIM_FAULTS; i++) {
@@ -134,7 +135,7 @@ static void print_faults(const counting *what, const counters *c)
                fb_sim_family_names[row->family], parameters, row->parameters,
                (unsigned)row->share_of_16, row->text);
     }
-    closing(FB_SIM_FAULTS + fb_sim_disk_print_faults());
+    return FB_SIM_FAULTS + fb_sim_disk_print_faults();
 }
 
 static uint64_t print_checks(const counting *what, const counters *c)
@@ -199,25 +200,25 @@ int fb_sim_catalogue_main(const char *verb, int argc, char **argv)
             return usage_of(verb);
         }
     }
+    fb_sim_result result = FB_SIM_PASS;
     if (what.first != 0) {
-        int code = count_over(&what, &c);
-        if (code != 0) return code;
+        result = count_over(&what, &c);
     } else if (what.matter) {
         return usage_of(verb);
     }
     if (faults) {
-        print_faults(&what, &c);
+        closing(print_faults(&what, &c), result);
     } else if (checks) {
-        closing(json ? print_checks_json(&what, &c) : print_checks(&what, &c));
+        closing(json ? print_checks_json(&what, &c) : print_checks(&what, &c), result);
     } else if (strcmp(verb, "mutants") == 0) {
         for (int i = 1; i < fb_sim_mutant_count; i++) {
             const fb_sim_mutant_row *row = &fb_sim_mutant_rows[i];
             printf("%-28s %-24s %s; found by %s\n", row->name, row->place, row->text, row->check);
         }
-        closing((uint64_t)fb_sim_mutant_count - 1);
+        closing((uint64_t)fb_sim_mutant_count - 1, result);
     } else {
         for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) printf("%s\n", limits[i]);
-        closing(sizeof limits / sizeof limits[0]);
+        closing(sizeof limits / sizeof limits[0], result);
     }
-    return 0;
+    return fb_sim_result_exit(result);
 }

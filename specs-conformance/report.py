@@ -2,19 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue against the project: what is cited where, what checks and tests show of it.
 
-    report.py [--write] [--out FOLDER] [--checks FILE [--least N]] [--tests FILE...] [--suite FILE]
+    report.py [--write] [--out FOLDER] [--checks FILE... [--least N]] [--tests FILE...] [--suite FILE]
+    report.py --programs
 
 Fails on an unknown id, on what is implemented and cited nowhere, on checks and tests that are not
 as the catalogue has them, and on what is neither exercised nor excused.
 
---write          write docs/REQUIREMENTS.md; without it the file must be as it would be written
+--write          write docs/REQUIREMENTS.md, requirements.html and requirements.json beside it; without
+                 it they must be as they would be written
 --out FOLDER     report.json and report.html, with every place and every count
 --checks FILE    lines of `faberio-sim checks --json --seeds A..B`: how often each check had
-                 something to look at. Each that a requirement names needs at least N (1000)
+                 something to look at; of several files the sum. Each that a requirement names needs
+                 at least N (1000)
 --tests FILE     JUnit files of ctest: each test that a requirement names ran and passed. Names of
                  functions are in the tests' output, so pytest needs -vv there
 --suite FILE     report of the conformance suite as JSON (docs/ADAPTER.md): how many of its checks of each
-                 requirement passed. None may fail"""
+                 requirement passed. None may fail
+--programs       the tests of ctest that a requirement names, as an expression for ctest -R"""
 import argparse
 import html
 import json
@@ -138,14 +142,23 @@ def citation_findings(project):
 # ---- What was exercised ----
 
 
-def counts_of(text):
+def counts_of(*texts):
     """check -> how often it had something to look at."""
     counts = {}
-    for line in text.splitlines():
+    for line in (line for text in texts for line in text.splitlines()):
         data = json.loads(line) if line.startswith("{") else {}
         if "check" in data and "looked" in data:
-            counts[data["check"]] = data["looked"]
+            counts[data["check"]] = counts.get(data["check"], 0) + data["looked"]
     return counts
+
+
+def programs(project):
+    """An expression that ctest -R takes: what runs the tests that a requirement names."""
+    stems = {"tidy_rules" if project.tests[test].place.path.startswith("tests/tidy/")
+             else test.split(".")[0]
+             for one in catalogue.requirements(project.documents)
+             for test in one.get("tests", []) if test in project.tests}
+    return "(^|_)(" + "|".join(sorted(stems)) + ")$"
 
 
 _OK = re.compile(r"\[\s+OK \] (\w+)")
@@ -352,18 +365,39 @@ def page(project, data):
                        findings=f'<ul class="bad">{found}</ul>' if found else "<p>No findings.</p>")
 
 
+def files_of(data):
+    """The same with files and no lines in them: those move with every change."""
+    for row in data["requirements"]:
+        row["code"] = list(dict.fromkeys(place.rsplit(":", 1)[0] for place in row["code"]))
+    return data
+
+
+def written(project):
+    """What stands in docs/: path -> text."""
+    data = files_of(as_data(project, None, None, []))
+    return {MATRIX: matrix(project),
+            "docs/requirements.json": json.dumps(data, indent=1) + "\n",
+            "docs/requirements.html": page(project, data)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--checks", type=pathlib.Path)
+    parser.add_argument("--checks", type=pathlib.Path, nargs="*")
     parser.add_argument("--least", type=int, default=LEAST)
     parser.add_argument("--tests", type=pathlib.Path, nargs="*")
     parser.add_argument("--suite", type=pathlib.Path)
+    parser.add_argument("--programs", action="store_true")
     parser.add_argument("--citations", action="store_true", help="the citations only")
     arguments = parser.parse_args()
     project = gather()
-    counts = counts_of(arguments.checks.read_text(encoding="utf-8")) if arguments.checks else None
+    if arguments.programs:
+        print(programs(project))
+        return 0
+    counts = None
+    if arguments.checks:
+        counts = counts_of(*(path.read_text(encoding="utf-8") for path in arguments.checks))
     passed = None
     if arguments.tests:
         passed = set().union(*(passed_of(path.read_text(encoding="utf-8"))
@@ -372,12 +406,13 @@ def main():
     found += exercise_findings(project, counts, passed, arguments.least)
     suite = suite_of(arguments.suite.read_text(encoding="utf-8")) if arguments.suite else None
     found += suite_findings(project, suite)
-    path = catalogue.ROOT / MATRIX
-    if arguments.write:
-        path.write_text(matrix(project), encoding="utf-8")
-    elif not arguments.citations and (not path.exists() or
-                                      path.read_text(encoding="utf-8") != matrix(project)):
-        found.append(f"{MATRIX} is not what the catalogue says: ./dev requirements writes it")
+    for name, text in written(project).items():
+        path = catalogue.ROOT / name
+        if arguments.write:
+            path.write_text(text, encoding="utf-8")
+        elif not arguments.citations and (not path.exists() or
+                                          path.read_text(encoding="utf-8") != text):
+            found.append(f"{name} is not what the catalogue says: ./dev requirements writes it")
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
         data = as_data(project, counts, passed, found, suite)

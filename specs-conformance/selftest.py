@@ -4,6 +4,7 @@
 import hashlib
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -326,6 +327,23 @@ class ReportTest(Sample):
         matrix = report.matrix(project)
         self.assertIn("| FM-2.1-2 | MAY |", matrix)
         self.assertNotIn("protocol/count.c", matrix)
+
+    def test_what_stands_in_the_documents(self):
+        project = report.gather(self.root)
+        texts = report.written(project)
+        rows = {row["id"]: row for row in json.loads(texts["docs/requirements.json"])["requirements"]}
+        self.assertEqual(rows["FM-1-1"]["code"], ["protocol/count.c"])
+        self.assertIn("<code>protocol/count.c</code>", texts["docs/requirements.html"])
+        self.put("protocol/count.c", "\n\n" + FILES["protocol/count.c"])
+        self.assertEqual(report.written(report.gather(self.root)), texts)
+
+    def test_several_files_of_counts(self):
+        self.assertEqual(report.counts_of(CHECKS, "seed 1\n" + CHECKS), {"counts": 8000})
+
+    def test_programs_that_are_named(self):
+        found = re.compile(report.programs(report.gather(self.root)))
+        self.assertTrue(found.search("test_count") and found.search("e2e_test_more"))
+        self.assertFalse(found.search("test_counts") or found.search("fuzz_count"))
 
     def test_the_suite_in_the_matrix(self):
         self.put(report.COVERAGE, '{"FM-1-1": 7}')

@@ -1,35 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/documents_worker.h"
-
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "io/clock.h"
+#include "io/documents_worker_internal.h"
 #include "protocol/base/assert.h"
 
-struct fb_worker {
-    const fb_documents_ops *store;
-    fb_documents *documents;
-    fb_worker_ops ops;
-    fb_handing handing; /* the writer's, once it runs */
-    pthread_t writer, reader;
-
-    pthread_mutex_t mutex; /* guards the members below */
-    pthread_cond_t wake;
-    fb_job *jobs, **jobs_end;
-    fb_reading *readings, **readings_end;
-    fb_worker_stats stats;
-    bool stopping;
-};
-
-#define WHY_BYTES sizeof((fb_worker_stats *)0)->why
-
-/* Waits for a pause, or until everything stops: false then. */
-static bool pause_for(fb_worker *worker, uint64_t ms)
+bool fb_worker_pause(fb_worker *worker, uint64_t ms)
 {
     struct timespec due;
     clock_gettime(CLOCK_MONOTONIC, &due);
@@ -46,7 +26,7 @@ static bool pause_for(fb_worker *worker, uint64_t ms)
     return go_on;
 }
 
-static uint64_t longer(uint64_t ms)
+uint64_t fb_worker_longer(uint64_t ms)
 {
     return 2 * ms > FB_HANDING_RETRY_MAX_MS ? FB_HANDING_RETRY_MAX_MS : 2 * ms;
 }
@@ -100,7 +80,7 @@ static void call(fb_worker *worker, const fb_handing_call *c)
 {
     const fb_documents_ops *store = worker->store;
     fb_handing *h = &worker->handing;
-    char why[WHY_BYTES] = "";
+    char why[FB_WORKER_WHY_BYTES] = "";
     uint64_t number = c->number;
     fb_status status = FB_OK;
     if (c->kind == FB_HANDING_FENCE) {
@@ -165,11 +145,103 @@ static void *writer_thread(void *user)
         if (idle || c.kind == FB_HANDING_DONE) continue;
         if (c.kind == FB_HANDING_PAUSE) {
             uint64_t now = now_ms();
-            if (c.at_ms > now && !pause_for(worker, c.at_ms - now)) return NULL;
+            if (c.at_ms > now && !fb_worker_pause(worker, c.at_ms - now)) return NULL;
             continue;
         }
         call(worker, &c);
     }
+}
+
+/* What other programs did */
+
+void fb_worker_noticed(fb_worker *worker, const fb_document_event *change)
+{
+    fb_outer *outer = fb_outer_make(worker->store, change);
+    if (outer == NULL) return;
+    pthread_mutex_lock(&worker->mutex);
+    worker->stats.outers++;
+    worker->stats.outers_open++;
+    pthread_mutex_unlock(&worker->mutex);
+    worker->ops.outer(worker->ops.user, outer);
+}
+
+static void noticed(void *user, const fb_document_event *change)
+{
+    fb_worker *worker = user;
+    pthread_mutex_lock(&worker->mutex);
+    bool room = worker->stats.outers_open <= FB_WORKER_OUTERS_MAX;
+    pthread_mutex_unlock(&worker->mutex);
+    /* What finds no place is noticed again when it is read again, or by the watch. */
+    if (room) fb_worker_noticed(worker, change);
+}
+
+typedef struct again {
+    fb_worker *worker;
+    fb_outer *outer;
+    bool found;
+} again;
+
+static bool found_again(void *user, const fb_document *document)
+{
+    again *a = user;
+    fb_document there = *document;
+    there.collection = a->outer->collection;
+    a->found = true;
+    /* Removed, and made again since: nothing is to be done about the removal. */
+    if (a->outer->kind == FB_OUTER_DELETE || a->outer->kind == FB_OUTER_LOST) {
+        a->outer->look = false;
+        a->outer->kind = FB_OUTER_STALE;
+    }
+    fb_outer_rebase(a->outer, a->worker->store, &there);
+    return false;
+}
+
+/* Puts it back, asks for it. FB_ERR_UNREACHABLE: try again. */
+static fb_status look_again(fb_worker *worker, fb_outer *outer, char *why)
+{
+    if (outer->look) {
+        again a = {worker, outer, false};
+        fb_status status = worker->store->get(worker->documents, outer->collection, &outer->id, 1,
+                                              found_again, &a, why, FB_WORKER_WHY_BYTES);
+        if (status == FB_ERR_UNREACHABLE) return status;
+        if (!a.found) fb_outer_rebase(outer, worker->store, NULL);
+    }
+    bool wanted = outer->kind == FB_OUTER_DELETE || outer->kind == FB_OUTER_EDIT;
+    if (outer->restore.len == 0 || !wanted) return FB_OK;
+    FB_TRY(worker->store->restore(worker->documents, outer->collection, outer->id, outer->restore,
+                                  why, FB_WORKER_WHY_BYTES));
+    outer->restore = (fb_span){NULL, 0};
+    return FB_OK;
+}
+
+static void deal_with(fb_worker *worker, fb_outer *outer)
+{
+    char why[FB_WORKER_WHY_BYTES] = "";
+    for (uint64_t pause_ms = FB_HANDING_RETRY_MIN_MS;; pause_ms = fb_worker_longer(pause_ms)) {
+        fb_status status = look_again(worker, outer, why);
+        note(worker, status, why);
+        if (status == FB_OK) break;
+        if (!fb_worker_pause(worker, pause_ms)) break;
+    }
+    worker->ops.outer(worker->ops.user, outer);
+}
+
+void fb_worker_outer(fb_worker *worker, fb_outer *outer)
+{
+    outer->next = NULL;
+    pthread_mutex_lock(&worker->mutex);
+    *worker->outers_end = outer;
+    worker->outers_end = &outer->next;
+    pthread_cond_broadcast(&worker->wake);
+    pthread_mutex_unlock(&worker->mutex);
+}
+
+void fb_worker_outer_done(fb_worker *worker)
+{
+    pthread_mutex_lock(&worker->mutex);
+    worker->stats.outers_open--;
+    pthread_cond_broadcast(&worker->wake);
+    pthread_mutex_unlock(&worker->mutex);
 }
 
 /* Reading */
@@ -184,12 +256,14 @@ static bool is_fenced(fb_worker *worker)
 
 static void answer(fb_worker *worker, fb_reading *reading)
 {
-    char why[WHY_BYTES] = "";
+    char why[FB_WORKER_WHY_BYTES] = "";
     fb_span bytes = {NULL, 0};
     uint64_t until_ns = fb_clock_mono_ns() + (uint64_t)FB_WORKER_PATIENCE_MS * 1000000;
     fb_status status;
-    for (uint64_t pause_ms = FB_HANDING_RETRY_MIN_MS;; pause_ms = longer(pause_ms)) {
+    for (uint64_t pause_ms = FB_HANDING_RETRY_MIN_MS;; pause_ms = fb_worker_longer(pause_ms)) {
         if (is_fenced(worker)) {
+            reading->noticed = noticed;
+            reading->noticed_user = worker;
             status =
                 fb_reading_end(reading, worker->store, worker->documents, &bytes, why, sizeof why);
             note(worker, status, why);
@@ -197,7 +271,7 @@ static void answer(fb_worker *worker, fb_reading *reading)
             status = FB_ERR_UNREACHABLE;
         }
         if (status != FB_ERR_UNREACHABLE || fb_clock_mono_ns() >= until_ns) break;
-        if (!pause_for(worker, pause_ms)) break;
+        if (!fb_worker_pause(worker, pause_ms)) break;
     }
     pthread_mutex_lock(&worker->mutex);
     worker->stats.waiting--;
@@ -212,71 +286,89 @@ static void *reader_thread(void *user)
     fb_worker *worker = user;
     for (;;) {
         pthread_mutex_lock(&worker->mutex);
-        while (worker->readings == NULL && !worker->stopping) {
+        while (worker->readings == NULL && worker->outers == NULL && !worker->stopping) {
             pthread_cond_wait(&worker->wake, &worker->mutex);
         }
+        bool stopping = worker->stopping;
         fb_reading *reading = worker->readings;
+        /* Whoever waits for an answer goes first. */
+        fb_outer *outer = reading == NULL && !stopping ? worker->outers : NULL;
         if (reading != NULL) worker->readings = reading->next;
         if (worker->readings == NULL) worker->readings_end = &worker->readings;
-        bool stopping = worker->stopping;
+        if (outer != NULL) worker->outers = outer->next;
+        if (worker->outers == NULL) worker->outers_end = &worker->outers;
         pthread_mutex_unlock(&worker->mutex);
         if (reading != NULL && stopping) {
             worker->ops.read(worker->ops.user, reading, FB_ERR_AGAIN, (fb_span){NULL, 0},
                              "the node is stopping");
         } else if (reading != NULL) {
             answer(worker, reading);
+        } else if (outer != NULL) {
+            deal_with(worker, outer);
+        } else {
+            return NULL;
         }
-        if (reading == NULL) return NULL;
     }
 }
 
 /* Both sides */
 
-fb_worker *fb_worker_new(const fb_documents_ops *store, fb_documents *documents, uint64_t start,
-                         const fb_worker_ops *ops)
+static void stop_threads(fb_worker *worker)
 {
+    pthread_mutex_lock(&worker->mutex);
+    worker->stopping = true;
+    pthread_cond_broadcast(&worker->wake);
+    pthread_mutex_unlock(&worker->mutex);
+    for (size_t i = 0; i < worker->thread_count; i++) pthread_join(worker->threads[i], NULL);
+}
+
+fb_worker *fb_worker_new(const fb_documents_ops *store, fb_documents *documents, uint64_t start,
+                         fb_span token, const fb_worker_ops *ops)
+{
+    void *(*const bodies[])(void *) = {writer_thread, reader_thread, fb_worker_watcher_thread};
+    const size_t count = sizeof bodies / sizeof bodies[0];
     fb_worker *worker = calloc(1, sizeof *worker);
     FB_ASSERT(worker != NULL);
     worker->store = store;
     worker->documents = documents;
     worker->ops = *ops;
     fb_handing_init(&worker->handing, start, NULL);
+    worker->token = fb_room_copy(&worker->token_room, token);
     worker->jobs_end = &worker->jobs;
     worker->readings_end = &worker->readings;
+    worker->outers_end = &worker->outers;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&worker->mutex, NULL);
     pthread_cond_init(&worker->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    bool writes = pthread_create(&worker->writer, NULL, writer_thread, worker) == 0;
-    if (writes && pthread_create(&worker->reader, NULL, reader_thread, worker) == 0) return worker;
-    pthread_mutex_lock(&worker->mutex);
-    worker->stopping = true;
-    pthread_cond_broadcast(&worker->wake);
-    pthread_mutex_unlock(&worker->mutex);
-    if (writes) pthread_join(worker->writer, NULL);
-    pthread_cond_destroy(&worker->wake);
-    pthread_mutex_destroy(&worker->mutex);
-    free(worker);
+    while (worker->thread_count < count) {
+        size_t i = worker->thread_count;
+        if (pthread_create(&worker->threads[i], NULL, bodies[i], worker) != 0) break;
+        worker->thread_count++;
+    }
+    if (worker->thread_count == count) return worker;
+    fb_worker_free(worker);
     return NULL;
 }
 
 void fb_worker_free(fb_worker *worker)
 {
     if (worker == NULL) return;
-    pthread_mutex_lock(&worker->mutex);
-    worker->stopping = true;
-    pthread_cond_broadcast(&worker->wake);
-    pthread_mutex_unlock(&worker->mutex);
-    pthread_join(worker->writer, NULL);
-    pthread_join(worker->reader, NULL);
+    stop_threads(worker);
     while (worker->jobs != NULL) {
         fb_job *next = worker->jobs->next;
         fb_job_free(worker->jobs);
         worker->jobs = next;
     }
     fb_handing_free(&worker->handing);
+    while (worker->outers != NULL) {
+        fb_outer *next = worker->outers->next;
+        fb_outer_free(worker->outers);
+        worker->outers = next;
+    }
+    fb_room_free(&worker->token_room);
     pthread_cond_destroy(&worker->wake);
     pthread_mutex_destroy(&worker->mutex);
     free(worker);

@@ -9,6 +9,7 @@
 #include "io/request_table.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/limits.h"
+#include "protocol/base/uuid.h"
 
 /* What came up during a step, to be done after its effects. */
 typedef struct deferred {
@@ -58,6 +59,7 @@ struct fb_loop {
     fb_loop_scrubbed scrubbed;
     void *scrub_user; /* NULL: gone */
 
+    fb_outer_import import;
     uv_timer_t deadline;
     uv_timer_t restart; /* pause before a START; when stopping, the drain's bound */
     uv_async_t wake;    /* completions of the store */
@@ -547,6 +549,9 @@ static void store_completed(fb_loop *loop, const fb_lmdb_completion *c)
     case FB_LMDB_SCRUBBED:
         scrub_answer(loop, c->error, c->entries, c->damaged, fb_span_of(c->bytes, c->len));
         break;
+    case FB_LMDB_OUTER:
+        fb_outer_import_take(&loop->import, c->outer);
+        break;
     case FB_LMDB_HELD:
         if (!loop->read_only_told) tell_store(loop, FB_LOOP_READ_ONLY, c);
         loop->read_only_told = true;
@@ -558,6 +563,16 @@ static void store_completed(fb_loop *loop, const fb_lmdb_completion *c)
             (fb_event){.kind = FB_EV_WRITE_DONE, .a = c->incarnation, .b = c->w, .c = c->error});
         break;
     }
+}
+
+static void outer_told(void *user, const char *what, const fb_outer *outer)
+{
+    char text[FB_DOCUMENTS_COLLECTION_MAX + 256], id[FB_UUID_TEXT_LEN];
+    fb_uuid_format(outer->id, id);
+    int len = snprintf(text, sizeof text, "%s %s/%.*s%s%s", what, outer->collection, (int)sizeof id,
+                       id, outer->why[0] != 0 ? ": " : "", outer->why);
+    if (len >= (int)sizeof text) len = (int)sizeof text - 1;
+    tell(user, (fb_loop_event){.what = FB_LOOP_OUTER}, text, (size_t)len);
 }
 
 static void woken(uv_async_t *async)
@@ -658,6 +673,7 @@ static fb_status loop_parts(fb_loop *loop, char *why, size_t why_len)
     store.notify = store_notify;
     store.user = loop;
     FB_TRY(fb_lmdb_open(&store, &loop->store, why, why_len));
+    loop->import.store = loop->store;
     loop->effects.capacity = fb_effects_bytes_min(node);
     loop->effects.memory = calloc(1, loop->effects.capacity);
     fb_status status = loop->effects.memory == NULL ? FB_ERR_NO_MEMORY : instance_make(loop);
@@ -686,7 +702,10 @@ fb_status fb_loop_open(const fb_loop_options *options, fb_loop **out, char *why,
     uv_timer_init(loop->uv, &loop->restart);
     uv_idle_init(loop->uv, &loop->soon);
     loop->wake.data = loop->deadline.data = loop->restart.data = loop->soon.data = loop;
-    loop->handles = 4;
+    fb_outer_import_init(&loop->import, loop->uv, loop, NULL);
+    loop->import.told = outer_told;
+    loop->import.user = loop;
+    loop->handles = 5;
     fb_status status = loop_parts(loop, why, why_len);
     if (status != FB_OK) {
         fb_loop_stop(loop, NULL, NULL);
@@ -725,6 +744,7 @@ static void carrier_gone(void *user)
 {
     fb_loop *loop = user;
     loop->carrier = NULL;
+    fb_outer_import_stop(&loop->import);
     /* What was given to the store is applied; its thread wakes nobody any more. */
     fb_lmdb_close(loop->store);
     loop->store = NULL;
@@ -732,6 +752,8 @@ static void carrier_gone(void *user)
     uv_close((uv_handle_t *)&loop->deadline, handle_closed);
     uv_close((uv_handle_t *)&loop->restart, handle_closed);
     uv_close((uv_handle_t *)&loop->soon, handle_closed);
+    loop->import.retry.data = loop;
+    uv_close((uv_handle_t *)&loop->import.retry, handle_closed);
 }
 
 static void loop_end(fb_loop *loop)
@@ -783,6 +805,7 @@ void fb_loop_stats_get(fb_loop *loop, fb_loop_stats *out)
         .requests = loop->requests.count,
         .node_bytes = fb_node_bytes(loop->node),
         .last_end = loop->last_end,
+        .import = loop->import.stats,
     };
     for (size_t i = 0; i < FB_COUNTERS; i++) {
         out->counters[i] = fb_node_counter(loop->node, (fb_counter)i);

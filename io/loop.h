@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "io/carrier_tcp.h"
+#include "io/outer_import.h"
 #include "io/recorder.h"
 #include "io/store_lmdb.h"
 #include "protocol/core/node.h"
@@ -40,6 +41,7 @@ typedef enum fb_loop_happening {
     FB_LOOP_WRITABLE,   /* ... it takes them again */
     FB_LOOP_RENEWED,    /* the recording needs another instance: an incarnation ended for that */
     FB_LOOP_UNRECORDED, /* the recorder gave up; detail says why. The node goes on */
+    FB_LOOP_OUTER,      /* another program changed documents; detail says how and what came of it */
     FB_LOOP_FATAL,      /* no start can succeed, and none is tried again; error, detail */
 } fb_loop_happening;
 
@@ -120,6 +122,7 @@ typedef struct fb_loop_stats {
     fb_error last_end;              /* why the last incarnation ended; FB_OK before that */
     uint64_t counters[FB_COUNTERS]; /* of the core, since its START */
     fb_lmdb_stats store;
+    fb_import_stats import;
     fb_carrier_stats carrier;
 } fb_loop_stats;
 

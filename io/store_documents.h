@@ -9,6 +9,10 @@
 #include "io/documents_worker.h"
 #include "io/lmdb_env.h"
 
+/* Redo entries that have served lie over their documents: they are taken out after so much time
+ * without a write set that takes them along. */
+#define FB_STORE_SERVED_IDLE_MS 50u
+
 typedef struct fb_store_documents fb_store_documents;
 
 /* Begins the worker, with what an earlier process left. The documents stay the caller's. Not 0: the
@@ -38,13 +42,23 @@ int fb_store_documents_resume(fb_store_documents *sd);
 
 /* A job that came back through the callback; is taken. */
 void fb_store_documents_served(fb_store_documents *sd, fb_job *job, uint64_t start);
-/* So many have come back that they are worth a transaction of their own. */
-bool fb_store_documents_wants_cleaning(const fb_store_documents *sd, bool closing);
+/* So many have come back that they are worth a transaction of their own; or some, while there is
+ * nothing else to do. */
+bool fb_store_documents_wants_cleaning(const fb_store_documents *sd, bool idle);
 
 /* When the thread is to come again, in milliseconds of fb_clock_awake_or_not_ms; UINT64_MAX: not at
  * all. Then what was in doubt is handed on once more. */
 uint64_t fb_store_documents_again_at(const fb_store_documents *sd);
 int fb_store_documents_again(fb_store_documents *sd);
+
+/* What another program did (outer.h): completed by what the local store knows. True: it is to
+ * become a change of this node. False: it was dealt with. */
+int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forward);
+/* From any thread: one that was forwarded is over, or its document is to be looked at again. */
+void fb_store_documents_outer_done(fb_store_documents *sd, fb_outer *outer);
+void fb_store_documents_outer_again(fb_store_documents *sd, fb_outer *outer);
+/* There is a token to be written, in a transaction of its own if no write set comes. */
+bool fb_store_documents_has_token(const fb_store_documents *sd);
 
 void fb_store_documents_stats(fb_store_documents *sd, fb_worker_stats *out);
 

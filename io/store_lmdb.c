@@ -27,6 +27,7 @@ typedef enum request_kind {
     REQUEST_WRITE = 3,
     REQUEST_SCRUB = 4,
     REQUEST_SERVED = 5, /* a job of the document store came back */
+    REQUEST_OUTER = 6,  /* another program did something to documents */
 } request_kind;
 
 typedef struct request {
@@ -35,7 +36,8 @@ typedef struct request {
     uint64_t incarnation;
     uint64_t operation;
     uint64_t w;
-    fb_job *job; /* SERVED */
+    fb_job *job;     /* SERVED */
+    fb_outer *outer; /* OUTER */
     size_t len;
     uint8_t bytes[];
 } request;
@@ -98,7 +100,7 @@ static request *request_new(request_kind kind, uint64_t incarnation, uint64_t op
 {
     request *r = malloc(sizeof *r + bytes.len);
     FB_ASSERT(r != NULL);
-    *r = (request){NULL, kind, incarnation, operation, w, NULL, bytes.len};
+    *r = (request){NULL, kind, incarnation, operation, w, NULL, NULL, bytes.len};
     if (bytes.len != 0) memcpy(r->bytes, bytes.p, bytes.len);
     return r;
 }
@@ -528,6 +530,37 @@ static void document_done(void *user, fb_job *job, uint64_t start)
     request_queue(user, r);
 }
 
+static void document_outer(void *user, fb_outer *outer)
+{
+    request *r = request_new(REQUEST_OUTER, 0, 0, 0, (fb_span){NULL, 0});
+    r->outer = outer;
+    request_queue(user, r);
+}
+
+static void serve_outer(fb_lmdb *store, const request *req)
+{
+    bool forward = false;
+    if (store->env.env == NULL) {
+        fb_store_documents_outer_done(store->documents, req->outer);
+        return;
+    }
+    int rc = fb_store_documents_outer(store->documents, req->outer, &forward);
+    if (rc != 0 || !forward) return;
+    fb_lmdb_completion *c = completion_new(FB_LMDB_OUTER, 0, 0);
+    c->outer = req->outer;
+    completion_put(store, c);
+}
+
+void fb_lmdb_outer_done(fb_lmdb *store, fb_outer *outer)
+{
+    fb_store_documents_outer_done(store->documents, outer);
+}
+
+void fb_lmdb_outer_again(fb_lmdb *store, fb_outer *outer)
+{
+    fb_store_documents_outer_again(store->documents, outer);
+}
+
 static void serve_served(fb_lmdb *store, const request *req)
 {
     fb_job *job = req->job;
@@ -542,7 +575,7 @@ static void serve_served(fb_lmdb *store, const request *req)
 
 static int documents_open(fb_lmdb *store)
 {
-    const fb_worker_ops callbacks = {document_read, document_done, store};
+    const fb_worker_ops callbacks = {document_read, document_done, document_outer, store};
     if (store->options.documents_ops == NULL) return 0;
     return fb_store_documents_open(&store->env, store->options.documents_ops,
                                    store->options.documents, &callbacks, &store->documents);
@@ -597,27 +630,34 @@ static void serve(fb_lmdb *store, request *list)
         if (r->kind == REQUEST_SCRUB) serve_scrub(store, r);
         if (r->kind == REQUEST_BEGIN) serve_begin(store, r->incarnation);
         if (r->kind == REQUEST_SERVED) serve_served(store, r);
+        if (r->kind == REQUEST_OUTER) serve_outer(store, r);
         free(r);
     }
     serve_group(store, group);
 }
 
 /* Without a write set that takes them along; they may stay where that fails. */
-static void clean_documents(fb_lmdb *store, bool closing)
+static void clean_documents(fb_lmdb *store, bool idle)
 {
     if (store->documents == NULL || store->failing || store->env.env == NULL ||
-        !fb_store_documents_wants_cleaning(store->documents, closing)) {
+        (!fb_store_documents_wants_cleaning(store->documents, idle) &&
+         !fb_store_documents_has_token(store->documents))) {
         return;
     }
     (void)write_group(store, NULL);
 }
 
-/* Waits for requests, or until kept write sets are due, or documents again; with the mutex. */
-static void wait_for_work(fb_lmdb *store)
+/* Waits for requests, or until kept write sets are due, or documents again, or until it is idle
+ * enough to take out what has served; with the mutex. True: nothing came. */
+static bool wait_for_work(fb_lmdb *store)
 {
     int rc = 0;
     uint64_t again_ms =
         store->documents == NULL ? UINT64_MAX : fb_store_documents_again_at(store->documents);
+    bool served = store->documents != NULL && !store->failing &&
+                  fb_store_documents_wants_cleaning(store->documents, true);
+    uint64_t idle_ms = fb_clock_awake_or_not_ms() + FB_STORE_SERVED_IDLE_MS;
+    if (served && idle_ms < again_ms) again_ms = idle_ms;
     bool again = store->held == NULL && again_ms != UINT64_MAX;
     struct timespec due = store->held_due;
     if (again) {
@@ -631,6 +671,7 @@ static void wait_for_work(fb_lmdb *store)
                  ? pthread_cond_wait(&store->wake, &store->mutex)
                  : pthread_cond_timedwait(&store->wake, &store->mutex, &due);
     }
+    return rc == ETIMEDOUT;
 }
 
 static bool held_is_due(const fb_lmdb *store)
@@ -649,7 +690,7 @@ static void *store_thread(void *user)
     bool over = false;
     while (!over) {
         pthread_mutex_lock(&store->mutex);
-        wait_for_work(store);
+        bool idle = wait_for_work(store);
         request *list = store->requests;
         store->requests = NULL;
         store->requests_end = &store->requests;
@@ -659,7 +700,7 @@ static void *store_thread(void *user)
         if (held_is_due(store) || (over && store->held != NULL)) held_try(store);
         /* Entries that do not follow their format stay, and are found again at a start. */
         if (store->documents != NULL) (void)fb_store_documents_again(store->documents);
-        clean_documents(store, over);
+        clean_documents(store, over || idle);
     }
     return NULL;
 }
@@ -671,12 +712,14 @@ static void store_free(fb_lmdb *store)
     while (store->requests != NULL) {
         request *next = store->requests->next;
         fb_job_free(store->requests->job);
+        fb_outer_free(store->requests->outer);
         free(store->requests);
         store->requests = next;
     }
     fb_store_documents_free(store->documents);
     while (store->done != NULL) {
         fb_lmdb_completion *next = store->done->next;
+        fb_outer_free(store->done->outer);
         free(store->done);
         store->done = next;
     }

@@ -83,6 +83,7 @@ typedef enum fb_lmdb_kind {
     FB_LMDB_WRITE = 3, /* incarnation, w, error: as FB_EV_WRITE_DONE wants them */
     FB_LMDB_HELD = 4,  /* incarnation, error, detail: write sets wait until they can be written */
     FB_LMDB_SCRUBBED = 5, /* operation, error, entries, damaged; bytes: the last key, or none */
+    FB_LMDB_OUTER = 6,    /* outer: what another program did to documents */
 } fb_lmdb_kind;
 
 typedef struct fb_lmdb_completion {
@@ -93,6 +94,7 @@ typedef struct fb_lmdb_completion {
     uint64_t operation;
     uint64_t w;
     uint64_t entries, damaged; /* looked at, and of those not whole */
+    fb_outer *outer;           /* the taker's, until one of the two below */
     char detail[96];           /* on an error: what the database or the system said */
     size_t len;
     uint8_t bytes[];
@@ -154,6 +156,10 @@ void fb_lmdb_write(fb_lmdb *store, uint64_t incarnation, uint64_t w, fb_span wri
 /* Looks at up to FB_LMDB_SCRUB_ENTRIES values behind the key `after`. Answered by one
  * FB_LMDB_SCRUBBED. */
 void fb_lmdb_scrub(fb_lmdb *store, uint64_t operation, fb_span after);
+
+/* What an FB_LMDB_OUTER brought is over; or its document is looked at again and comes once more. */
+void fb_lmdb_outer_done(fb_lmdb *store, fb_outer *outer);
+void fb_lmdb_outer_again(fb_lmdb *store, fb_outer *outer);
 
 /* The oldest completion, or NULL. The caller owns it until fb_lmdb_completion_free. */
 fb_lmdb_completion *fb_lmdb_take(fb_lmdb *store);

@@ -74,7 +74,24 @@ static void aside_show(void *user, const char *name)
     fb_json_string(out, fb_span_text(name));
 }
 
-static void status_documents(fb_text *out, const fb_lmdb_stats *store)
+static void status_outer(fb_text *out, const fb_worker_stats *documents,
+                         const fb_import_stats *import)
+{
+    static const char *const watches[] = {"none", "stream", "scan"};
+    fb_json_member(out, "watch", watches[documents->watch]);
+    fb_json_member(out, "watch_error", documents->watch_why);
+    fb_json_number(out, "scans", (int64_t)documents->scans);
+    fb_json_number(out, "noticed", (int64_t)documents->outers);
+    fb_json_number(out, "under_way", (int64_t)documents->outers_open);
+    fb_json_number(out, "imported", (int64_t)import->imported);
+    fb_json_number(out, "overwritten", (int64_t)import->overwritten);
+    fb_json_number(out, "left_alone", (int64_t)import->left);
+    fb_json_number(out, "lost", (int64_t)import->lost);
+    fb_json_number(out, "late", (int64_t)documents->late);
+}
+
+static void status_documents(fb_text *out, const fb_lmdb_stats *store,
+                             const fb_import_stats *import)
 {
     const fb_worker_stats *documents = &store->documents;
     if (!store->has_documents) return;
@@ -82,6 +99,7 @@ static void status_documents(fb_text *out, const fb_lmdb_stats *store)
     fb_json_member(out, "kind", "mongodb");
     fb_json_member(out, "state",
                    documents->locked        ? "taken_over"
+                   : import->dropped        ? "dropped"
                    : documents->why[0] != 0 ? "unreachable"
                    : !documents->fenced     ? "not_used_yet"
                                             : "ok");
@@ -91,10 +109,11 @@ static void status_documents(fb_text *out, const fb_lmdb_stats *store)
     fb_json_number(out, "too_large", (int64_t)documents->too_large);
     fb_json_number(out, "refused", (int64_t)documents->refused);
     fb_json_number(out, "retries", (int64_t)documents->retries);
+    status_outer(out, documents, import);
     fb_json_close(out, '}');
 }
 
-static void status_store(fb_exchange *x, const fb_lmdb_stats *store)
+static void status_store(fb_exchange *x, const fb_lmdb_stats *store, const fb_import_stats *import)
 {
     fb_text *out = &x->out;
     const fb_api_node *node = node_of(x);
@@ -124,7 +143,7 @@ static void status_store(fb_exchange *x, const fb_lmdb_stats *store)
     fb_json_number(out, "commits", (int64_t)store->commits);
     fb_json_number(out, "failures", (int64_t)store->failures);
     fb_json_number(out, "damaged", (int64_t)(store->damaged + opening->entries_damaged));
-    status_documents(out, store);
+    status_documents(out, store, import);
     fb_json_close(out, '}');
 }
 
@@ -154,7 +173,7 @@ static void status_head(fb_exchange *x)
     fb_json_error(out, "last_error", stats.last_end);
     fb_json_number(out, "memory_bytes", (int64_t)stats.node_bytes);
     fb_json_number(out, "links", stats.carrier.links);
-    status_store(x, &stats.store);
+    status_store(x, &stats.store, &stats.import);
     fb_json_open(out, "counters", '{');
     for (size_t i = 0; i < FB_COUNTERS; i++) {
         fb_json_number(out, fb_counter_name((fb_counter)i), (int64_t)stats.counters[i]);

@@ -186,6 +186,10 @@ static void happened(void *user, const fb_loop_event *event)
         fb_service_notify("STATUS=running");
         fb_daemon_log_begin(log, FB_LOG_INFO, "store_writable");
         break;
+    case FB_LOOP_OUTER:
+        fb_daemon_log_begin(log, FB_LOG_WARNING, "documents_changed");
+        fb_daemon_log_text(log, "detail", detail);
+        break;
     case FB_LOOP_STORE:
         fb_daemon_log_begin(log, FB_LOG_ERROR, "store_failed");
         fb_daemon_log_text(log, "error", error);

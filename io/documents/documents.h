@@ -13,7 +13,7 @@
 #include "protocol/database/dot.h"
 
 /* The interface between the program and what it loads: both must have the same. */
-#define FB_DOCUMENTS_INTERFACE 2u
+#define FB_DOCUMENTS_INTERFACE 3u
 
 typedef struct fb_documents fb_documents;
 
@@ -38,6 +38,11 @@ typedef struct fb_document {
     size_t value_count;
     const fb_document_field *fields;
     size_t field_count;
+    int64_t horizon; /* stamps beyond it are not shown in the fields */
+    /* Of one that was found: */
+    uint64_t start; /* of the process that put it; 0: it has nothing of ours, record is empty */
+    bool edited;    /* what it shows is not what was put: another program's */
+    fb_span whole;  /* what edits and restore take */
 } fb_document;
 
 /* Which of two documents of one id is the newer one: by the number of the start of the process that
@@ -69,6 +74,30 @@ typedef enum fb_document_outcome {
     FB_DOCUMENT_PRESENT = 4, /* what is there is not older, and of this start */
     FB_DOCUMENT_NEWER = 5,   /* what is there is of a later start */
 } fb_document_outcome;
+
+/* What another program does to documents, and what an earlier process of this node left. */
+typedef enum fb_document_event_kind {
+    FB_DOCUMENT_NOTHING = 1, /* the token alone */
+    FB_DOCUMENT_SEEN = 2,    /* it is there, and edited or of an earlier start */
+    FB_DOCUMENT_GONE = 3,    /* it was removed, by this node or by others */
+    FB_DOCUMENT_ALIEN = 4,   /* its _id is no record's */
+    FB_DOCUMENT_DROPPED = 5, /* the whole collection, or without a name all of them */
+} fb_document_event_kind;
+
+typedef struct fb_document_event {
+    fb_document_event_kind kind;
+    const char *collection;
+    fb_id id;
+    const fb_document *document; /* SEEN */
+    const fb_document *before;   /* as it was before that, when the server knows it; or NULL */
+    fb_span token;               /* where a watch goes on behind this */
+} fb_document_event;
+
+/* Everything is borrowed for the call. False: enough. */
+typedef bool (*fb_documents_event_told)(void *user, const fb_document_event *change);
+
+/* A field of a document that does not show what it should; json is empty where it is gone. */
+typedef bool (*fb_documents_differs)(void *user, fb_span name, fb_span json);
 
 typedef struct fb_documents_options {
     const char *uri;     /* with the name of a database */
@@ -111,6 +140,24 @@ typedef struct fb_documents_ops {
     fb_status (*range)(fb_documents *documents, const char *collection, fb_id low, fb_id high,
                        bool descending, uint32_t limit, fb_documents_found found, void *user,
                        char *why, size_t why_len);
+
+    /* Tells of changes behind the token, or from now on when it is empty, until `changed` has
+     * enough; at least every second, with NOTHING when nothing comes. FB_ERR_UNREACHABLE: go on
+     * behind the last token. FB_ERR_CURSOR_OLD: what lies behind it is lost, all documents have to
+     * be looked at. FB_ERR_UNSUPPORTED: this server cannot tell. */
+    fb_status (*watch)(fb_documents *documents, fb_span token, fb_documents_event_told changed,
+                       void *user, char *why, size_t why_len);
+    /* Looks at every document and tells of those that are edited or of an earlier start. */
+    fb_status (*scan)(fb_documents *documents, fb_documents_event_told changed, void *user,
+                      char *why, size_t why_len);
+    /* Compares what a document shows with what it should. FB_ERR_VALUE_MALFORMED with a reason: no
+     * record can be so. */
+    fb_status (*edits)(fb_span whole, const fb_document_field *fields, size_t count,
+                       fb_documents_differs differs, void *user, char *why, size_t why_len);
+    /* Puts a document back that is not there or has nothing of ours any more; one that is there and
+     * ours stays. */
+    fb_status (*restore)(fb_documents *documents, const char *collection, fb_id id, fb_span whole,
+                         char *why, size_t why_len);
 } fb_documents_ops;
 
 #endif

@@ -339,6 +339,7 @@ void fb_job_compose(const fb_job_record *record, const fb_document *now, int64_t
 {
     *out = (fb_document){.collection = record->collection, .id = record->id};
     out->record = record->record;
+    out->horizon = horizon;
     fb_record decoded;
     if (record->record.len == 0 || fb_record_decode(record->record, &decoded) != FB_OK) return;
     size_t apart = 0, bytes = 2 * record->record.len + 4096;

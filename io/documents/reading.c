@@ -60,6 +60,13 @@ static uint32_t area_of(fb_span key)
     return fb_read_u32(&r);
 }
 
+static fb_id id_behind(fb_id id, bool *over)
+{
+    *over = true;
+    for (size_t i = sizeof id.b; *over && i-- > 0;) *over = ++id.b[i] == 0;
+    return id;
+}
+
 /* The first id that a key, or a beginning of one, lets through; *over: there is none. */
 static fb_id id_from(fb_span key, bool *over)
 {
@@ -68,11 +75,7 @@ static fb_id id_from(fb_span key, bool *over)
     if (given > sizeof id.b) given = sizeof id.b;
     if (given != 0) memcpy(id.b, key.p + 5, given);
     *over = false;
-    if (key.len > FB_RECORD_KEY_BYTES) { /* behind that record */
-        *over = true;
-        for (size_t i = sizeof id.b; *over && i-- > 0;) *over = ++id.b[i] == 0;
-    }
-    return id;
+    return key.len > FB_RECORD_KEY_BYTES ? id_behind(id, over) : id;
 }
 
 /* 0, or EINVAL for what no range of documents answers. */
@@ -220,6 +223,15 @@ void fb_reading_free(fb_reading *reading)
 
 /* Asking */
 
+static void notice(const fb_reading *reading, const char *collection, const fb_document *document)
+{
+    const fb_document_event change = {.kind = FB_DOCUMENT_SEEN,
+                                      .collection = collection,
+                                      .id = document->id,
+                                      .document = document};
+    if (reading->noticed != NULL) reading->noticed(reading->noticed_user, &change);
+}
+
 static void found_record(fb_reading *reading, fb_reading_item *item, const fb_document *document)
 {
     uint8_t key[FB_RECORD_KEY_BYTES];
@@ -234,6 +246,7 @@ typedef struct asking {
     const char *collection;
     fb_reading_item *range; /* NULL: those of `collection` that name one record */
     uint32_t found;
+    fb_id last;
     size_t bytes;
 } asking;
 
@@ -241,6 +254,8 @@ typedef struct asking {
 static bool found_one(void *user, const fb_document *document)
 {
     asking *a = user;
+    if (document->edited) notice(a->reading, a->collection, document);
+    if (document->record.len == 0) return true; /* nothing of ours, yet */
     for (size_t i = 0; i < a->reading->item_count; i++) {
         fb_reading_item *item = &a->reading->items[i];
         if ((item->kind != ITEM_RECORD && item->kind != ITEM_VALUE) ||
@@ -266,11 +281,26 @@ static bool found_one(void *user, const fb_document *document)
     return true;
 }
 
+static bool has_local(const fb_reading_item *item, fb_id id)
+{
+    uint8_t key[FB_RECORD_KEY_BYTES];
+    fb_span named = fb_key_record(key, item->area, id);
+    for (size_t i = 0; i < item->local.count; i++) {
+        if (fb_span_equal(item->local.entry[i].key, named)) return true;
+    }
+    return false;
+}
+
 static bool found_in_range(void *user, const fb_document *document)
 {
     asking *a = user;
-    found_record(a->reading, a->range, document);
     a->found++;
+    a->last = document->id;
+    if (document->edited || has_local(a->range, document->id)) {
+        notice(a->reading, a->collection, document);
+    }
+    if (document->record.len == 0) return true; /* nothing of ours, yet */
+    found_record(a->reading, a->range, document);
     a->bytes += document->record.len;
     /* Beyond the bound of the answer nothing of it is used, whatever redo entries hide. */
     return a->bytes <= (size_t)a->range->asked.bytes + FB_RECORD_BYTES_MAX_STORED;
@@ -318,13 +348,25 @@ static fb_status ask_range(fb_reading *reading, fb_reading_item *item, const fb_
     /* Those that redo entries and deletions stand over, and one to see that there are more. */
     uint64_t limit = (uint64_t)item->asked.items + item->redo.count + item->local.count + 1;
     if (limit > INT32_MAX) limit = INT32_MAX;
-    asking a = {.reading = reading, .range = item};
     item->documents = (entries){.whole = false};
-    FB_TRY(ops->range(documents, item->collection, item->low, item->high, descending,
-                      (uint32_t)limit, found_in_range, &a, why, why_len));
-    item->documents.whole =
-        a.found < limit && a.bytes <= (size_t)item->asked.bytes + FB_RECORD_BYTES_MAX_STORED;
-    return FB_OK;
+    fb_id low = item->low, high = item->high;
+    for (;;) {
+        asking a = {.reading = reading, .collection = item->collection, .range = item};
+        FB_TRY(ops->range(documents, item->collection, low, high, descending, (uint32_t)limit,
+                          found_in_range, &a, why, why_len));
+        item->documents.whole =
+            a.found < limit && a.bytes <= (size_t)item->asked.bytes + FB_RECORD_BYTES_MAX_STORED;
+        /* Nothing but what is not ours: behind it there may be more. */
+        if (item->documents.whole || item->documents.count != 0) return FB_OK;
+        bool over = false;
+        if (descending) {
+            high = a.last;
+        } else {
+            low = id_behind(a.last, &over);
+        }
+        if (over) item->documents.whole = true;
+        if (over) return FB_OK;
+    }
 }
 
 /* Answering */

@@ -20,6 +20,10 @@ typedef struct fb_reading {
     fb_room room;
     struct fb_reading_item *items;
     size_t item_count;
+    /* Told of documents that another program changed, or that should not be there any more; may be
+     * NULL. */
+    void (*noticed)(void *user, const fb_document_event *change);
+    void *noticed_user;
 } fb_reading;
 
 /* Some item of the read set is of documents. Not 0: the local store's error. */

@@ -18,6 +18,7 @@ typedef struct fb_split_area {
     fb_span name;
     uint8_t name_bytes[FB_COLLECTION_NAME_BYTES_MAX];
     char collection[FB_DOCUMENTS_COLLECTION_MAX]; /* empty: not asked for yet */
+    fb_id space_id, id;                           /* ... as little as these */
 } fb_split_area;
 
 fb_span fb_redo_key(fb_span key, uint8_t *out)
@@ -131,10 +132,47 @@ int fb_split_collection(fb_split *split, uint32_t local, const char **out)
         fb_id space = fb_read_id(&r);
         if (r.failed) return EINVAL;
         fb_span name = fb_span_of(area->name_bytes, area->name.len);
-        fb_documents_collection(space, fb_area_id(space, FB_AREA_COLLECTION, name), name,
-                                area->collection);
+        area->space_id = space;
+        area->id = fb_area_id(space, FB_AREA_COLLECTION, name);
+        fb_documents_collection(space, area->id, name, area->collection);
     }
     *out = area->collection;
+    return 0;
+}
+
+static void find_area(void *user, fb_span key, fb_span stored)
+{
+    fb_split *split = user;
+    fb_reader r = fb_reader_of(key);
+    fb_read_u8(&r);
+    uint32_t local = fb_read_u32(&r);
+    fb_split_area *added;
+    if (fb_reader_done(&r) && find(split, local) == NULL) {
+        (void)area_add(split, local, stored, &added);
+    }
+}
+
+int fb_split_find(fb_split *split, const char *collection, fb_split_named *out, bool *found)
+{
+    static const uint8_t low[] = {FB_TAG_AREA}, high[] = {FB_TAG_AREA + 1};
+    *found = false;
+    for (unsigned pass = 0; pass < 2 && !*found; pass++) {
+        /* The areas that were met, and then all there are. */
+        int rc = pass == 0 ? 0
+                           : split->store.scan(split->store.user, fb_span_of(low, sizeof low),
+                                               fb_span_of(high, sizeof high), find_area, split);
+        if (rc != 0) return rc;
+        for (size_t i = 0; i < split->area_count && !*found; i++) {
+            const char *name;
+            if (!split->areas[i].documents) continue;
+            /* Of a space that was dropped nothing is left but its areas. */
+            if (fb_split_collection(split, split->areas[i].local, &name) != 0) continue;
+            if (strcmp(name, collection) != 0) continue;
+            const fb_split_area *area = &split->areas[i];
+            *out = (fb_split_named){area->local, area->space_id, area->id};
+            *found = true;
+        }
+    }
     return 0;
 }
 

@@ -68,6 +68,13 @@ int fb_split_is_document(fb_split *split, uint32_t area, bool *yes);
 /* The name of the area's collection of documents, once its entries are committed; borrowed. */
 int fb_split_collection(fb_split *split, uint32_t area, const char **out);
 
+/* The area whose collection of documents has this name, and what others call it; *found. */
+typedef struct fb_split_named {
+    uint32_t area; /* local */
+    fb_id space, id;
+} fb_split_named;
+int fb_split_find(fb_split *split, const char *collection, fb_split_named *out, bool *found);
+
 /* What the local store is given for a write set: *local and the records that are touched, both in
  * `room`. Not 0: the local store's error, or EINVAL for bytes that are no write set. */
 int fb_split_write(fb_split *split, uint64_t incarnation, uint64_t w, fb_span set, fb_room *room,

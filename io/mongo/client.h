@@ -4,8 +4,11 @@
 #define FB_MONGO_CLIENT_H
 
 #include <mongoc/mongoc.h>
+#include <stdatomic.h>
 
 #include "io/documents/documents.h"
+
+#define FB_MONGO_DUPLICATE_KEY 11000
 
 #define FB_MONGO_CLIENTS_MAX 4u /* connections at once to each server */
 
@@ -14,6 +17,9 @@ struct fb_documents {
     char *database;
     fb_id owner;
     int32_t timeout_ms;
+    atomic_llong start; /* that raised the fence; 0: none did yet */
+    char **made;        /* collections that are known to be there; the writer's */
+    size_t made_count;
 };
 
 /* A sentence from the driver's error. */
@@ -25,7 +31,10 @@ mongoc_collection_t *fb_mongo_collection(fb_documents *documents, const char *na
 void fb_mongo_collection_done(fb_documents *documents, mongoc_collection_t *collection,
                               mongoc_client_t *client);
 
-/* put.c, find.c, fence.c: documents.h says what they do. */
+/* Makes it if it is not there, so that its changes are told with what was before them. */
+void fb_mongo_make(fb_documents *documents, mongoc_client_t *client, const char *name);
+
+/* put.c, find.c, fence.c, edits.c, watch.c: documents.h says what they do. */
 fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
 fb_status fb_mongo_confirm(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
 fb_status fb_mongo_put(fb_documents *documents, const fb_document_change *changes, size_t count,
@@ -36,5 +45,13 @@ fb_status fb_mongo_get(fb_documents *documents, const char *collection, const fb
 fb_status fb_mongo_range(fb_documents *documents, const char *collection, fb_id low, fb_id high,
                          bool descending, uint32_t limit, fb_documents_found found, void *user,
                          char *why, size_t why_len);
+fb_status fb_mongo_watch(fb_documents *documents, fb_span token, fb_documents_event_told changed,
+                         void *user, char *why, size_t why_len);
+fb_status fb_mongo_scan(fb_documents *documents, fb_documents_event_told changed, void *user,
+                        char *why, size_t why_len);
+fb_status fb_mongo_edits(fb_span whole, const fb_document_field *fields, size_t count,
+                         fb_documents_differs differs, void *user, char *why, size_t why_len);
+fb_status fb_mongo_restore(fb_documents *documents, const char *name, fb_id id, fb_span whole,
+                           char *why, size_t why_len);
 
 #endif

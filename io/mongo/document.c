@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "io/mongo/value.h"
+#include "protocol/base/hash.h"
+#include "protocol/base/uuid.h"
 
 #define VALUES_MAX 65536u /* more than a record can have siblings */
 
@@ -39,6 +41,22 @@ static bool append_values(bson_t *to, const fb_document *document)
     return bson_append_array_end(to, &array) && fits;
 }
 
+static bool is_field(const char *key)
+{
+    return strcmp(key, "_id") != 0 && strcmp(key, FB_MONGO_META) != 0;
+}
+
+static int64_t digest_of(const bson_t *document)
+{
+    uint64_t sum = 0;
+    bson_iter_t at;
+    bson_iter_init(&at, document);
+    while (bson_iter_next(&at)) {
+        if (is_field(bson_iter_key(&at))) sum += fb_xxh64(at.raw + at.off, at.next_off - at.off, 0);
+    }
+    return (int64_t)sum;
+}
+
 /* Both hold the values once: so much is known before anything is made. */
 static bool may_fit(const fb_document *document)
 {
@@ -59,6 +77,7 @@ bool fb_mongo_document_make(const fb_document_change *change, bson_t *out)
         fits = fb_mongo_append(out, document->fields[i].name, true, document->fields[i].json);
     }
     bson_t meta;
+    int64_t digest = digest_of(out);
     fits = fits && bson_append_document_begin(out, FB_MONGO_META, -1, &meta);
     if (!fits) return false;
     fits = bson_append_int32(&meta, "v", -1, FB_MONGO_VERSION) &&
@@ -67,7 +86,9 @@ bool fb_mongo_document_make(const fb_document_change *change, bson_t *out)
     if (document->record.len == 0) {
         fits = fits && bson_append_bool(&meta, "g", -1, true);
     } else {
-        fits = fits && append_bytes(&meta, "r", document->record) && append_values(&meta, document);
+        fits = fits && bson_append_int64(&meta, "t", -1, document->horizon) &&
+               bson_append_int64(&meta, "h", -1, digest) &&
+               append_bytes(&meta, "r", document->record) && append_values(&meta, document);
     }
     fits = bson_append_document_end(out, &meta) && fits;
     return fits && out->len <= FB_MONGO_DOCUMENT_MAX;
@@ -85,14 +106,14 @@ static bool read_bytes(const bson_iter_t *in, const char *key, fb_span *out)
     return true;
 }
 
-static bool read_id(const bson_t *from, fb_id *out)
+bool fb_mongo_id_read(const bson_t *from, fb_id *out)
 {
     bson_iter_t at;
     fb_span bytes;
     if (!bson_iter_init(&at, from) || !read_bytes(&at, "_id", &bytes)) return false;
     if (bytes.len != sizeof out->b) return false;
     memcpy(out->b, bytes.p, sizeof out->b);
-    return true;
+    return fb_uuid_is_v7(*out);
 }
 
 static bool read_value(const bson_iter_t *at, fb_document_value *out)
@@ -129,13 +150,24 @@ static fb_status read_values(const bson_iter_t *meta, fb_document *out, fb_docum
     return FB_OK;
 }
 
+static bool read_number(const bson_iter_t *in, const char *key, int64_t *out)
+{
+    bson_iter_t at = *in;
+    if (!bson_iter_find(&at, key) || !BSON_ITER_HOLDS_INT64(&at)) return false;
+    *out = bson_iter_int64(&at);
+    return true;
+}
+
 fb_status fb_mongo_document_read(const bson_t *from, fb_document *out, fb_document_value **values)
 {
     bson_iter_t meta_at, meta, version;
     *out = (fb_document){.record = {NULL, 0}};
     *values = NULL;
-    if (!read_id(from, &out->id) || !bson_iter_init_find(&meta_at, from, FB_MONGO_META)) {
-        return FB_ERR_NOT_FOUND;
+    if (!fb_mongo_id_read(from, &out->id)) return FB_ERR_BAD_UUID;
+    out->whole = fb_span_of(bson_get_data(from), from->len);
+    if (!bson_iter_init_find(&meta_at, from, FB_MONGO_META)) {
+        out->edited = true;
+        return FB_OK;
     }
     if (!BSON_ITER_HOLDS_DOCUMENT(&meta_at) || !bson_iter_recurse(&meta_at, &meta)) {
         return FB_ERR_STORE_DAMAGED;
@@ -150,5 +182,10 @@ fb_status fb_mongo_document_read(const bson_t *from, fb_document *out, fb_docume
     if (!read_bytes(&meta, "r", &out->record) || out->record.len == 0) {
         return FB_ERR_STORE_DAMAGED;
     }
+    int64_t start = 0, digest = 0;
+    read_number(&meta, "s", &start);
+    out->start = start > 0 ? (uint64_t)start : 0;
+    if (!read_number(&meta, "t", &out->horizon)) out->horizon = INT64_MAX;
+    out->edited = !read_number(&meta, "h", &digest) || digest != digest_of(from);
     return read_values(&meta, out, values);
 }

@@ -58,6 +58,7 @@ fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, s
         fb_mongo_say(why, why_len, "MongoDB takes no start", &error);
         return FB_ERR_UNREACHABLE;
     }
+    documents->start = start;
     *number = (uint64_t)start;
     return FB_OK;
 }

@@ -14,8 +14,7 @@ static fb_status walk(fb_documents *documents, const char *name, const bson_t *f
 {
     mongoc_client_t *client;
     mongoc_collection_t *collection = fb_mongo_collection(documents, name, &client);
-    BCON_APPEND(options, "projection", "{", FB_MONGO_META, BCON_INT32(1), "}", "readConcern", "{",
-                "level", BCON_UTF8("majority"), "}", "maxTimeMS",
+    BCON_APPEND(options, "readConcern", "{", "level", BCON_UTF8("majority"), "}", "maxTimeMS",
                 BCON_INT64(documents->timeout_ms));
     mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(collection, filter, options, NULL);
     const bson_t *one;
@@ -29,7 +28,7 @@ static fb_status walk(fb_documents *documents, const char *name, const bson_t *f
         if (read == FB_OK) {
             document.collection = name;
             go_on = found(user, &document);
-        } else if (read != FB_ERR_NOT_FOUND) {
+        } else if (read != FB_ERR_NOT_FOUND && read != FB_ERR_BAD_UUID) {
             snprintf(why, why_len, "a document of %s does not follow its format", name);
             status = FB_ERR_STORE_DAMAGED;
         }

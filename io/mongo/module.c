@@ -113,6 +113,8 @@ static fb_status open_documents(const fb_documents_options *options, fb_document
 static void close_documents(fb_documents *documents)
 {
     mongoc_client_pool_destroy(documents->pool);
+    for (size_t i = 0; i < documents->made_count; i++) free(documents->made[i]);
+    free(documents->made);
     free(documents->database);
     free(documents);
 }
@@ -126,6 +128,10 @@ const fb_documents_ops *fb_documents_module(void)
                                          .confirm = fb_mongo_confirm,
                                          .put = fb_mongo_put,
                                          .get = fb_mongo_get,
-                                         .range = fb_mongo_range};
+                                         .range = fb_mongo_range,
+                                         .watch = fb_mongo_watch,
+                                         .scan = fb_mongo_scan,
+                                         .edits = fb_mongo_edits,
+                                         .restore = fb_mongo_restore};
     return &ops;
 }

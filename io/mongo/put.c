@@ -9,7 +9,7 @@
 #include "io/mongo/client.h"
 #include "io/mongo/document.h"
 
-#define DUPLICATE_KEY 11000
+#define NAMESPACE_EXISTS 48
 
 typedef struct putting {
     fb_documents *documents;
@@ -107,7 +107,7 @@ static bool judge(putting *p, const bson_t *reply, bool *durable)
         if (index < 0 || (size_t)index >= p->operations) return false;
         any = true;
         fb_document_outcome *outcome = &p->outcomes[p->places[index]];
-        if (code == DUPLICATE_KEY) {
+        if (code == FB_MONGO_DUPLICATE_KEY) {
             *outcome = FB_DOCUMENT_PRESENT;
         } else if (!is_for_good(code, outcome)) {
             *outcome = FB_DOCUMENT_OPEN;
@@ -116,11 +116,40 @@ static bool judge(putting *p, const bson_t *reply, bool *durable)
     return any;
 }
 
+/* Once for each collection: made for the images of documents before a change, or, where it is
+ * there, told to have them. A server that cannot do that, or does not let this user, goes without.
+ */
+void fb_mongo_make(fb_documents *documents, mongoc_client_t *client, const char *name)
+{
+    for (size_t i = 0; i < documents->made_count; i++) {
+        if (strcmp(documents->made[i], name) == 0) return;
+    }
+    static const char *const verbs[] = {"create", "collMod"};
+    bson_error_t error = {.code = 0};
+    bool done = false, again = true;
+    for (size_t i = 0; again && !done && i < 2; i++) {
+        bson_t *command = BCON_NEW(verbs[i], BCON_UTF8(name), "changeStreamPreAndPostImages", "{",
+                                   "enabled", BCON_BOOL(true), "}");
+        done = mongoc_client_write_command_with_opts(client, documents->database, command, NULL,
+                                                     NULL, &error);
+        again = error.code == NAMESPACE_EXISTS;
+        bson_destroy(command);
+    }
+    /* An error of the link says nothing about the collection: it is asked for again. */
+    if (!done && error.domain != MONGOC_ERROR_SERVER) return;
+    char **made = realloc(documents->made, (documents->made_count + 1) * sizeof *made);
+    if (made == NULL) return;
+    documents->made = made;
+    made[documents->made_count] = strdup(name);
+    if (made[documents->made_count] != NULL) documents->made_count++;
+}
+
 static fb_status execute(putting *p, size_t count, bool *durable)
 {
     mongoc_client_t *client;
     mongoc_collection_t *collection =
         fb_mongo_collection(p->documents, p->changes[0].document.collection, &client);
+    fb_mongo_make(p->documents, client, p->changes[0].document.collection);
     mongoc_write_concern_t *concern = mongoc_write_concern_new();
     mongoc_write_concern_set_wmajority(concern, p->documents->timeout_ms);
     mongoc_write_concern_set_journal(concern, true);

@@ -88,10 +88,22 @@ class Mongod:
 
 
 def documents(client, database, collection):
-    """All documents of a collection of records, by id."""
+    """All documents of a collection of records, by id; not the marks of removed ones."""
     found = {}
     for name in client[database].list_collection_names():
         if name.endswith("." + collection):
-            for document in client[database][name].find():
+            for document in client[database][name].find({"_faberio.g": {"$exists": False}}):
                 found[str(document["_id"])] = document
     return found
+
+
+def collection(client, database, name):
+    """The collection that a collection of records is."""
+    return next(client[database][full] for full in client[database].list_collection_names()
+                if full.endswith("." + name))
+
+
+def shown(client, database, name):
+    """What documents show to others, by id."""
+    return {record: {k: v for k, v in document.items() if k not in ("_id", "_faberio")}
+            for record, document in documents(client, database, name).items()}

@@ -251,7 +251,7 @@ def test_two_nodes_with_a_server_each_converge(net, mongod, tmp_path):
         left = documents(mongod.client, "records", "notes")
         right = documents(other.client, "elsewhere", "notes")
         for document in (*left.values(), *right.values()):
-            for key in ("s", "n"):
+            for key in ("s", "n", "t"):
                 del document["_faberio"][key]
             document["_faberio"]["a"].sort(key=lambda value: value["d"])
         assert left == right

@@ -15,9 +15,14 @@
 static void batch_done(fb_exchange *x, fb_error error, fb_span answer)
 {
     fb_arguments_give(x);
-    if (fb_exchange_refused(x, error)) return;
     fb_reader r = fb_reader_of(answer);
     uint16_t count = fb_read_u16(&r);
+    if (error != FB_OK) {
+        char detail[192];
+        snprintf(detail, sizeof detail, "changes[%u]: %s", count, fb_error_text(error));
+        fb_exchange_fail(x, error, fb_reader_done(&r) ? detail : NULL);
+        return;
+    }
     fb_json_open(&x->out, NULL, '{');
     fb_json_open(&x->out, "changes", '[');
     for (uint16_t i = 0; i < count && !r.failed; i++) {

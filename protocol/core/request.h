@@ -106,7 +106,8 @@ typedef enum fb_verb {
      * FB_ERR_CURSOR_OLD (also later: the caller was too slow), FB_ERR_CURSOR_UNKNOWN. */
     FB_VERB_RECORD_WATCH = 44,
     /* [app] u16 count, then each as RECORD_PUT or RECORD_DELETE with its verb (u8) before; one
-     * write set, all or none -> u16 count, each: record id, u8 created, etag */
+     * write set, all or none -> u16 count, each: record id, u8 created, etag. Refused for what the
+     * record of one of them is: u16, which one */
     FB_VERB_RECORD_BATCH = 45,
     /* space id, u16 count at most, then nothing or the area id after which it goes on; ask on until
      * none come -> u16 count, each: area id, u8 kind, span16 name, 16 bytes of

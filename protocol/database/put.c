@@ -192,6 +192,16 @@ static fb_status start_fresh(fb_node *node, const put_context *context, fb_span 
     return start(node, context, items, bytes, entries);
 }
 
+/* Which change of a batch an error is about, where it is about one: of what is too large together
+ * the last one that came is no more to blame than the others. */
+static fb_span which_change(const put_context *c, uint32_t at, fb_status status, uint8_t bytes[2])
+{
+    bool one = status != FB_ERR_LIMIT && status != FB_ERR_BUSY && status != FB_ERR_AGAIN;
+    if (c->verb != FB_VERB_RECORD_BATCH || !one) return (fb_span){NULL, 0};
+    fb_store_be(bytes, at, 2);
+    return fb_span_of(bytes, 2);
+}
+
 /* What an error may tell depends on sets that are not durable yet: it waits for them. */
 static uint64_t w_seen(const fb_node *node)
 {
@@ -474,11 +484,14 @@ static void put_run(fb_node *node, fb_op *op)
     fb_status status = fb_op_status(op);
     fb_stage_clear(node);
     fb_reader r = fb_reader_of(c->items);
+    uint8_t which[2];
+    fb_span about = {NULL, 0};
     for (uint32_t i = 0; i < c->count && status == FB_OK; i++) {
         put_item item;
         item_read(&r, &item);
         const fb_reads reads = {op, c->record[i], c->levels[i]};
         status = stage_item(node, c, &item, &reads);
+        if (status != FB_OK) about = which_change(c, i, status, which);
     }
     size_t bytes, entries;
     fb_stage_size(node, &bytes, &entries);
@@ -493,7 +506,7 @@ static void put_run(fb_node *node, fb_op *op)
         status = FB_ERR_LIMIT;
     }
     if (status != FB_OK) {
-        finish(node, c, status, w_seen(node), (fb_span){NULL, 0});
+        finish(node, c, status, w_seen(node), about);
         return;
     }
     if (bytes > fb_op_write_bytes(op) || entries > fb_op_write_entries(op)) {

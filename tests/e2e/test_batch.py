@@ -70,6 +70,7 @@ def test_all_of_it_or_nothing(net):
     for change in move[0], move[2], {"id": FIRST, "delete": True, "if_match": etag}:
         status, problem = batch(node, {"id": SECOND, "fields": {"n": 9}}, change)
         assert status == 412 and problem["code"] == "conflict"
+        assert problem["detail"].startswith("changes[1]: ")
         assert shown(node) == after
     # An earlier change of the batch is what a later condition sees.
     status, _ = batch(node, {"id": THIRD, "delete": True},

@@ -19,6 +19,7 @@
 #include "io/store_place.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
+#include "protocol/store/keys.h"
 #include "protocol/store/readset.h"
 
 typedef enum request_kind {
@@ -740,6 +741,14 @@ static void store_free(fb_lmdb *store)
     free(store);
 }
 
+static bool has_documents(fb_lmdb *store)
+{
+    static const uint8_t start_key[] = {FB_TAG_REDO};
+    fb_span start;
+    return fb_lmdb_env_look(&store->env, fb_span_of(start_key, sizeof start_key), &start) == 0 &&
+           start.len != 0;
+}
+
 static fb_status store_open(fb_lmdb *store, char *why, size_t why_len)
 {
     fb_error error = FB_OK;
@@ -750,6 +759,12 @@ static fb_status store_open(fb_lmdb *store, char *why, size_t why_len)
     if (rc != 0) {
         say(why, why_len, "%s: %s", store->directory, fb_lmdb_text(rc));
         return fb_lmdb_error(rc);
+    }
+    if (store->options.documents_ops == NULL && has_documents(store)) {
+        say(why, why_len,
+            "the records of this node are in a document store: run it with that as its --store, or "
+            "bring them back with `faberio store migrate --to local`");
+        return FB_ERR_STORE_FAILED;
     }
     store->env.must_exist = true;
     if (store->env.made && store->opening.found == FB_LMDB_FOUND_SOUND) {

@@ -377,7 +377,7 @@ struct fb_database {
     struct fb_mend *mend;       /* mend.c */
     struct fb_cutting *cutting; /* cut.c */
     struct fb_own_reading *own_reading;
-    uint8_t *statement;         /* items of a statement that is being written */
+    uint8_t *statement; /* items of a statement that is being written */
     size_t statement_cap;
 };
 

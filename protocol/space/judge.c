@@ -73,9 +73,8 @@ static bool is_cut(const judging *j, uint32_t member, uint32_t claimed, uint32_t
 static void judge_one(const judging *j, fb_standing *s, uint32_t author, uint32_t rank)
 {
     s->rank = rank;
-    s->stands = MUTANT(
-        CUT_STATEMENT_COUNTS,
-        !is_cut(j, author, FB_CLAIM_NUMBER(s->claim), rank, s->at.incarnation, s->batch), true);
+    bool stands = !is_cut(j, author, FB_CLAIM_NUMBER(s->claim), rank, s->at.incarnation, s->batch);
+    s->stands = MUTANT(CUT_STATEMENT_COUNTS, stands, true);
 }
 
 static void open_term(const judging *j, uint32_t member, uint32_t number, uint32_t rank)

@@ -151,6 +151,7 @@ static int bench_one(const bench_args *args, fb_sim_bench_profile profile, uint6
     bool records = profile == FB_SIM_BENCH_RECORDS;
     fb_sim_config config = fb_sim_config_default();
     config.second = 0;
+    config.documents = 0;
     sizes_for(args, &config, records);
     fb_sim_world *world = fb_sim_world_create(&config);
     if (world == NULL) return usage_error("the machine has no memory for it");

@@ -215,13 +215,21 @@ void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[64])
         /* Those without code are the driver's and the director's own. */
         bool own = check->fact == NULL && check->event == NULL && check->reply == NULL &&
                    check->round == NULL;
-        if (!own) {
+        bool told = strncmp(check->id, "documents-", 10) == 0;
+        if (!own || (told && strcmp(check->cost, "round") != 0)) {
             seen[i] = checks->seen[i];
         } else if (strcmp(check->cost, "once") == 0) {
             seen[i] = 1;
         } else {
             seen[i] = strcmp(check->cost, "round") == 0 ? world->director->round + 1 : world->steps;
         }
+    }
+}
+
+void fb_sim_check_saw(fb_sim_world *world, const fb_sim_check *check)
+{
+    for (uint32_t i = 0; i < world->checks->count; i++) {
+        if (fb_sim_check_list[i] == check) world->checks->seen[i]++;
     }
 }
 

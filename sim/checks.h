@@ -89,6 +89,9 @@ void fb_sim_cloned(fb_sim_world *world, uint32_t node, uint32_t of);
 /* How often each check had something to look at, by place in the list. */
 void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[64]);
 
+/* One that is told by who does what it looks at: its precondition was true once more. */
+void fb_sim_check_saw(fb_sim_world *world, const fb_sim_check *check);
+
 /* A check's own state, for others that build on what it knows. */
 void *fb_sim_check_state(fb_sim_world *world, const fb_sim_check *check);
 

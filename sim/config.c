@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "sim/documents/documents.h"
 #include "sim/main_sim.h"
 #include "sim/program.h"
 #include "sim/world.h"
@@ -14,6 +15,7 @@ fb_sim_config fb_sim_config_default(void)
         .seed_text = "1",
         .nodes = 5,
         .second = FB_SIM_SECOND_DRAWN,
+        .documents = FB_SIM_DOCUMENTS_DRAWN,
         .events = 200000,
         .duration_ns = FB_NEVER,
         .stop_at_step = UINT64_MAX,

@@ -6,6 +6,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "sim/checks.h"
+#include "sim/documents/documents.h"
 #include "sim/oracle.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
@@ -77,6 +78,7 @@ uint64_t fb_sim_linked_by_ns(const fb_sim_world *world)
     }
     /* A pending link has to end first, and its address to be forgiven. */
     if (d->joins) by = fb_max_u64(by, d->healed_ns + 3 * t->pending_ns + t->redial_max_ns);
+    if (world->config.documents != 0) by += FB_SIM_DOCUMENTS_HEAL_NS;
     return by + MARGIN_NS;
 }
 
@@ -140,6 +142,8 @@ uint64_t fb_sim_agreed_by_ns(const fb_sim_world *world)
     if (d->behind) since = fb_max_u64(since, d->caught_ns);
     /* What goes on disturbing is no excuse for ever. */
     since = fb_min_u64(since, d->healed_ns + HEAL_MAX_NS);
+    /* What a server of documents was not told in time is told again after a pause. */
+    if (world->config.documents != 0) since += FB_SIM_DOCUMENTS_HEAL_NS;
     uint64_t hops = world->config.degree == 0 ? 1 : 6;
     return since + hops * t->onward_ns + t->heartbeat_ns + MARGIN_NS;
 }
@@ -813,14 +817,15 @@ void fb_sim_at_script(fb_sim_world *world)
         if (world->now_ns >= d->phase_until_ns || heals_early(world)) heal(world);
         break;
     case FB_SIM_PHASE_HEAL:
-        if (d->polls > 1 && same_areas(world)) {
+        if (d->polls > 1 && same_areas(world) && !fb_sim_documents_wait(world)) {
             quiet_begin(world);
             break;
         }
         if (world->now_ns > fb_sim_agreed_by_ns(world)) {
             stall_text(world, text, sizeof text);
             fb_sim_violated(
-                world, FB_SIM_LIVENESS, "converges", "no agreement %llu s after the heal:%s",
+                world, FB_SIM_LIVENESS, "converges",
+                "round %llu: no agreement %llu s after the heal:%s", (unsigned long long)d->round,
                 (unsigned long long)((world->now_ns - d->phase_since_ns) / SECOND), text);
             break;
         }

@@ -20,6 +20,7 @@ const char *const fb_sim_family_names[FB_SIM_FAMILIES] = {
     [FB_SIM_FAMILY_BYZANTINE] = "byzantine",
     [FB_SIM_FAMILY_WORKLOAD] = "workload",
     [FB_SIM_FAMILY_MEMBERSHIP] = "membership",
+    [FB_SIM_FAMILY_DOCUMENTS] = "documents",
 };
 
 uint32_t fb_sim_fault_of(const char *name)

@@ -23,6 +23,7 @@ typedef enum fb_sim_family {
     FB_SIM_FAMILY_BYZANTINE,
     FB_SIM_FAMILY_WORKLOAD,
     FB_SIM_FAMILY_MEMBERSHIP,
+    FB_SIM_FAMILY_DOCUMENTS,
     FB_SIM_FAMILIES
 } fb_sim_family;
 

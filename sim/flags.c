@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "sim/documents/documents.h"
 #include "sim/main_sim.h"
 
 int fb_sim_refuse(const char *what, const char *which)
@@ -62,8 +63,9 @@ static fb_sim_flag wrong(const char *what, const char *which)
 fb_sim_flag fb_sim_flag_read(int argc, char **argv, int *at, fb_sim_config *config,
                              const char **mutant)
 {
-    static const char *const with_value[] = {"--seed",    "--nodes", "--events", "--duration",
-                                             "--profile", "--only",  "--mutant", "--poison"};
+    static const char *const with_value[] = {"--seed",     "--nodes",     "--events",
+                                             "--duration", "--profile",   "--only",
+                                             "--mutant",   "--documents", "--poison"};
     const char *flag = argv[*at];
     if (strcmp(flag, "--fast") == 0) {
         config->fast = true;
@@ -106,6 +108,12 @@ fb_sim_flag fb_sim_flag_read(int argc, char **argv, int *at, fb_sim_config *conf
         break;
     case 6:
         *mutant = value;
+        break;
+    case 7:
+        if (config->documents == FB_SIM_DOCUMENTS_DRAWN) config->documents = 0;
+        if (strcmp(value, "none") != 0 && !fb_sim_parse_node(value, &config->documents)) {
+            return wrong("--documents is a node, or none", value);
+        }
         break;
     default:
         if (!fb_sim_parse_number(value, &number) || number == 0 || number > 255) {

@@ -23,8 +23,10 @@
 static const char usage[] =
     "usage: faberio sim VERB\n"
     "  run [--seed S] [--nodes N] [--events N | --duration T] [--profile P] [--fast]\n"
-    "      [--mutant M] [--only FAULT]... [--timeline] [--verbose] [--schedule OUT [--force]]\n"
-    "                 one run; S is an integer or 40 hex digits; P: default, calm, dense\n"
+    "      [--mutant M] [--only FAULT]... [--documents (A|none)]... [--timeline] [--verbose]\n"
+    "      [--schedule OUT [--force]]\n"
+    "                 one run; S is an integer or 40 hex digits; P: default, calm, dense;\n"
+    "                 A: a node whose records are documents\n"
     "  replay FILE [--timeline] [--sound]\n"
     "                 plays a schedule; --sound: without its planted bug\n"
     "  test DIR|FILE...\n"

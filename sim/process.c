@@ -5,6 +5,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "sim/checks.h"
+#include "sim/documents/documents.h"
 #include "sim/workload.h"
 #include "sim/world.h"
 
@@ -64,6 +65,7 @@ void fb_sim_stores_init(fb_sim_world *world, fb_arena *arena)
     /* Of what many nodes hold nearly all is held by many. */
     uint32_t times = config->nodes < 8 ? config->nodes : 8;
     uint32_t columns = config->faults ? 2 * config->nodes : config->nodes;
+    for (uint32_t i = 0; i < 64; i++) columns += config->documents >> i & 1u;
     fb_sim_keys_init(&world->keys, arena, &world->blobs, columns, times * config->store_items);
 }
 
@@ -85,10 +87,18 @@ void fb_sim_process_init(fb_sim_world *world, uint32_t index, fb_arena *arena)
         size_t effects = fb_effects_bytes_min(&options);
         if (effects > world->effects.capacity) world->effects.capacity = effects;
     }
+    if (index < 64 && (world->config.documents >> index & 1) != 0) {
+        fb_sim_documents_init(world, index, arena);
+    }
     node->memory_bytes = world->instance_bytes;
     node->memory = fb_arena_take(arena, 1, node->memory_bytes);
     if (arena->base == NULL) return;
     uint32_t items = world->config.store_items;
+    if (node->documents != NULL) {
+        uint32_t column = (world->config.faults ? 2 : 1) * world->config.nodes;
+        for (uint32_t i = 0; i < index; i++) column += world->config.documents >> i & 1u;
+        fb_sim_store_init(&node->documents->local, &world->keys, column, items);
+    }
     fb_sim_store_init(&node->store, &world->keys, index, items);
     if (world->config.faults) {
         fb_sim_store_init(&node->backup, &world->keys, world->config.nodes + index, items);
@@ -111,6 +121,18 @@ void fb_sim_process_init(fb_sim_world *world, uint32_t index, fb_arena *arena)
     node->disk.read_mean_ns = world->config.read_mean_ns;
     node->disk.write_mean_ns = world->config.write_mean_ns;
     node->disk.write_draws = fb_draw_base(world->seed, FB_SIM_STREAM_STORE_WRITE, index);
+}
+
+/* A write set reaches the disk: what reads see, and what outlives a crash. False: it is none. */
+static bool disk_apply(fb_sim_world *world, uint32_t index, const fb_sim_write *write)
+{
+    fb_sim_node *node = &world->nodes[index];
+    fb_span set = fb_sim_blob_bytes(&world->blobs, write->bytes);
+    if (node->documents != NULL &&
+        !fb_sim_documents_apply(node->documents, write->incarnation, write->w, set)) {
+        return false;
+    }
+    return fb_sim_store_apply(&node->store, set);
 }
 
 /* Start and end. */
@@ -146,6 +168,7 @@ void fb_sim_boot(fb_sim_world *world, uint32_t index)
     node->clock.mono_least_ns = 0;
     node->clock.base_mono_ns = fb_draw_below(world->seed, FB_SIM_STREAM_CLOCK, index, node->boots,
                                              UINT64_C(1000000000000));
+    if (node->documents != NULL) fb_sim_documents_boot(node->documents);
     fb_sim_at_start(world, index);
 }
 
@@ -163,7 +186,7 @@ static void writes_settle(fb_sim_world *world, uint32_t index)
     for (uint32_t i = 0; i < node->write_count; i++) {
         fb_sim_write *write = &node->writes[(node->write_first + i) % FB_SIM_WRITES_PENDING];
         if (i < keep && !write->applied) {
-            fb_sim_store_apply(&node->store, fb_sim_blob_bytes(&world->blobs, write->bytes));
+            (void)disk_apply(world, index, write);
             fb_sim_wrote(world, index, write->incarnation, write->w);
         }
         fb_sim_blob_drop(&world->blobs, write->bytes);
@@ -192,6 +215,7 @@ void fb_sim_at_start(fb_sim_world *world, uint32_t index)
             node->crash_fault = FB_SIM_FAULT_KILL_RECOVERY;
         }
     }
+    if (node->documents != NULL) fb_sim_documents_start(node->documents);
     fb_seed seed = fb_seed_derive(world->seed, FB_SIM_STREAM_NODE_SEED,
                                   ((uint64_t)index << 32) + node->incarnations);
     fb_sim_step(
@@ -224,6 +248,7 @@ void fb_sim_crash(fb_sim_world *world, uint32_t index, uint64_t restart_ns)
     node->crash_in = FB_SIM_NO_CRASH;
     node->power_fails = false;
     writes_settle(world, index);
+    if (node->documents != NULL) fb_sim_documents_crash(node->documents);
     fb_sim_incarnation_over(world, index);
     fb_sim_workload_over(world, index);
     fb_sim_network_crashed(world, index);
@@ -294,14 +319,20 @@ void fb_sim_at_read(fb_sim_world *world, uint32_t index, uint32_t place, bool st
                           node->disk.read_fail_of) == 0) {
             event.c = FB_ERR_STORE_FAILED;
             world->fired[FB_SIM_FAULT_READ_FAIL]++;
-        } else if (!fb_sim_store_read(&node->store, fb_sim_blob_bytes(&world->blobs, bytes), &w)) {
+        } else if (!fb_sim_store_read(node->documents != NULL ? &node->documents->local
+                                                              : &node->store,
+                                      fb_sim_blob_bytes(&world->blobs, bytes), &w)) {
             fb_sim_violated(world, FB_SIM_SAFETY, "effects-in-order",
                             "%s: a read set does not follow its format, or asks for too much",
                             fb_sim_name(index));
         }
+        fb_span local = fb_span_of(world->scratch + 8, w.at - 8);
+        bool later = node->documents != NULL && event.c == FB_OK &&
+                     fb_sim_documents_read(node->documents, op,
+                                           fb_sim_blob_bytes(&world->blobs, bytes), local);
         event.len = (uint32_t)w.at;
         event.bytes = world->scratch;
-        fb_sim_step(world, index, event);
+        if (!later) fb_sim_step(world, index, event);
     }
     fb_sim_blob_drop(&world->blobs, bytes);
 }
@@ -351,7 +382,7 @@ void fb_sim_write_set(fb_sim_world *world, uint32_t index, uint64_t incarnation,
         node->writes[(node->write_first + node->write_count - 2) % FB_SIM_WRITES_PENDING].applied;
     if (first && !write->fails &&
         (fb_draw_at(node->disk.write_draws, occurrence * 4 + 2) & 7) == 0) {
-        if (!fb_sim_store_apply(&node->store, bytes)) goto malformed;
+        if (!disk_apply(world, index, write)) goto malformed;
         write->applied = true;
         node->applied_w = w;
         fb_sim_wrote(world, index, incarnation, w);
@@ -368,6 +399,7 @@ void fb_sim_at_flush(fb_sim_world *world, uint32_t index)
     fb_sim_node *node = &world->nodes[index];
     uint64_t w = 0;
     bool failed = false;
+    if (node->documents != NULL) fb_sim_documents_flush(node->documents);
     while (node->writes_flushing != 0 && !failed) {
         fb_sim_write *write = &node->writes[node->write_first];
         node->writes_flushing--;
@@ -378,7 +410,7 @@ void fb_sim_at_flush(fb_sim_world *world, uint32_t index)
                                          node->disk.writes * 4 + 3) &
                                  1) != 0;
         if (apply && !applied) {
-            if (!fb_sim_store_apply(&node->store, fb_sim_blob_bytes(&world->blobs, write->bytes))) {
+            if (!disk_apply(world, index, write)) {
                 fb_sim_violated(world, FB_SIM_SAFETY, "effects-in-order",
                                 "%s: a write set does not follow its format", fb_sim_name(index));
                 return;
@@ -401,6 +433,11 @@ void fb_sim_at_flush(fb_sim_world *world, uint32_t index)
         node->writes_flushing = 0;
     } else if (node->write_count != 0) {
         flush_begin(world, index);
+    }
+    if (node->documents != NULL) {
+        fb_sim_documents_flushed(node->documents, !failed, node->incarnation, w);
+        /* The core is told once the documents are kept. */
+        if (!failed) return;
     }
     fb_sim_step(world, index,
                 (fb_event){.kind = FB_EV_WRITE_DONE,

@@ -102,8 +102,9 @@ typedef struct fb_sim_node {
     fb_sim_write writes[FB_SIM_WRITES_PENDING];
     uint32_t write_first;
     uint32_t write_count;
-    uint32_t writes_flushing; /* of them, those that the running flush covers */
-    uint64_t applied_w;       /* of the current incarnation */
+    uint32_t writes_flushing;           /* of them, those that the running flush covers */
+    uint64_t applied_w;                 /* of the current incarnation */
+    struct fb_sim_documents *documents; /* NULL: its records are in its store */
 } fb_sim_node;
 
 /* Starts the process: a fresh instance over whatever the disk holds. */

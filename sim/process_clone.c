@@ -42,7 +42,8 @@ bool fb_sim_clone_begin(fb_sim_world *world, uint32_t of, uint32_t machine)
     bool free = of != machine && !original->cloned && !original->forgot && !node->cloned &&
                 !node->forgot && !node->has_backup && node->core != NULL && node->running &&
                 original->running && node->paused_until_ns <= world->now_ns &&
-                world->traitor != of && world->traitor != machine;
+                world->traitor != of && world->traitor != machine && original->documents == NULL &&
+                node->documents == NULL;
     if (!free) return false;
     fb_sim_crash(world, machine, FB_NEVER);
     fb_sim_backup(world, machine);

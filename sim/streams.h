@@ -38,6 +38,8 @@ enum fb_sim_stream {
     FB_SIM_STREAM_DISK_CONTENT = 1047,     /* entity: 0 or 1, occurrence: what is written */
     FB_SIM_STREAM_DISK_INCARNATION = 1048, /* entity: 0, occurrence: start */
 
+    FB_SIM_STREAM_DOCUMENTS = 1049, /* entity: node and use, occurrence: read or call */
+
     FB_SIM_STREAM_CRASH = 1050, /* entity: node, occurrence: crash window */
     FB_SIM_STREAM_RESTART = 1051,
     FB_SIM_STREAM_RECOVERY = 1052, /* entity: node, occurrence: start */

@@ -8,6 +8,7 @@
 #include "sim/byzantine.h"
 #include "sim/checks.h"
 #include "sim/director.h"
+#include "sim/documents/documents.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/timeline.h"
@@ -532,6 +533,9 @@ void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
     case FB_SIM_FAULT_POWER_FAIL:
         world->nodes[w->a].power_fails = true;
         break;
+    case FB_SIM_FAULT_DOC_RIVAL:
+        fb_sim_documents_rival(world, w->a);
+        return;
     case FB_SIM_FAULT_CRASH:
         /* At one of the next effects, whichever step has it. */
         if (fb_sim_is_up(world, w->a)) {
@@ -566,7 +570,10 @@ static void process_begin(fb_sim_world *world, fb_sim_window *w)
         world->fired[w->fault]++;
         break;
     case FB_SIM_FAULT_ROLLBACK:
-        if (node->core != NULL && !node->cloned) fb_sim_backup(world, w->a);
+        /* Documents that are newer than the disk are not what this is about. */
+        if (node->core != NULL && !node->cloned && node->documents == NULL) {
+            fb_sim_backup(world, w->a);
+        }
         break;
     case FB_SIM_FAULT_CLONE:
         if (fb_sim_clone_begin(world, w->a, w->b)) world->fired[w->fault]++;
@@ -614,6 +621,7 @@ static void process_end(fb_sim_world *world, fb_sim_window *w)
         if (node->cloned) break; /* the copy is not its own to lose */
         fb_sim_crash(world, w->a, 100 * MS);
         fb_sim_store_clear(&node->store);
+        if (node->documents != NULL) fb_sim_documents_forget(node->documents);
         node->forgot = true;
         for (uint32_t s = 0; s < fb_sim_space_count(world); s++) {
             if (fb_sim_is_member(world, s, w->a)) node->rejoins |= (uint8_t)(1u << s);
@@ -658,6 +666,11 @@ void fb_sim_at_weather(fb_sim_world *world, uint32_t ref, bool begins)
         process_end(world, w);
     }
     if (fb_sim_fault_is_byzantine(w->fault)) fb_sim_byzantine_set(world, w, begins);
+    if (fb_sim_fault_is_of_documents(w->fault)) fb_sim_documents_weather(world, w);
+    if (begins && w->fault == FB_SIM_FAULT_DOC_RIVAL) {
+        fb_sim_schedule_world(world, world->now_ns + FB_HANDING_LEASE_OVER_MS * MS, FB_SIM_AT_ACT,
+                              ref, 0);
+    }
     if (begins && acts(w->fault)) act_again(world, w, act_mean(w));
 }
 

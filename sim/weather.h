@@ -75,6 +75,11 @@ static inline bool fb_sim_fault_is_byzantine(uint32_t fault)
     return fb_sim_fault_rows[fault].family == FB_SIM_FAMILY_BYZANTINE;
 }
 
+static inline bool fb_sim_fault_is_of_documents(uint32_t fault)
+{
+    return fb_sim_fault_rows[fault].family == FB_SIM_FAMILY_DOCUMENTS;
+}
+
 /* A window of this fault that is open about this node, or NULL. */
 const fb_sim_window *fb_sim_weather_over(const fb_sim_world *world, uint32_t fault, uint32_t node);
 

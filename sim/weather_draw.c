@@ -207,6 +207,18 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         w->p = roll_scale(d, 50 * MS, 2000 * MS);
         w->q = roll_scale(d, 8, FB_SIM_SCHEDULE_COUNT_MAX);
         break;
+    case FB_SIM_FAULT_DOC_SLOW:
+        w->p = roll_scale(d, 1 * MS, 500 * MS);
+        break;
+    case FB_SIM_FAULT_DOC_LOST:
+    case FB_SIM_FAULT_DOC_PART:
+    case FB_SIM_FAULT_DOC_TWICE:
+        w->p = roll_scale(d, 2, 32);
+        break;
+    case FB_SIM_FAULT_DOC_LATE:
+    case FB_SIM_FAULT_DOC_FAILOVER:
+        w->p = roll_scale(d, 2, 16);
+        break;
     case FB_SIM_FAULT_CANCEL:
     case FB_SIM_FAULT_CLIENT_VANISH:
         w->p = roll_scale(d, MS / 10, 200 * MS);
@@ -243,6 +255,9 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
         if (fb_sim_faults_have(&world->config.without, fault)) weather->on[fault] = false;
         if (fb_sim_fault_is_byzantine(fault) && !fb_sim_byzantine_possible(world))
             weather->on[fault] = false;
+        if (fb_sim_fault_is_of_documents(fault) && world->config.documents == 0) {
+            weather->on[fault] = false;
+        }
         if (!weather->on[fault]) continue;
         dice d = {world->seed, FB_SIM_STREAM_WEATHER, fault, round << 20};
         uint64_t windows = roll(&d, 1, fb_sim_fault_is_of_paths(fault) ? 4 : 3);
@@ -259,6 +274,9 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
             w->a = (uint32_t)roll(&d, 0, world->config.nodes - 1);
             w->b = (uint32_t)roll(&d, 0, world->config.nodes - 1);
             if (fb_sim_fault_is_byzantine(fault)) w->a = traitor;
+            while (fb_sim_fault_is_of_documents(fault) && world->nodes[w->a].documents == NULL) {
+                w->a = (w->a + 1) % world->config.nodes;
+            }
             parameters(world, &d, w);
             if (w->end_ns > end_ns) w->end_ns = end_ns;
             if (fb_sim_weather_add(world, w) && world->recorder != NULL) {

@@ -11,6 +11,7 @@
 #include "protocol/base/word.h"
 #include "sim/checks.h"
 #include "sim/director.h"
+#include "sim/documents/documents.h"
 #include "sim/explore/seen.h"
 #include "sim/feeds.h"
 #include "sim/schedule/player.h"
@@ -152,6 +153,10 @@ fb_sim_world *fb_sim_world_create(const fb_sim_config *config)
     }
     world->seed = config->seed;
     if (config->second == FB_SIM_SECOND_DRAWN) world->config.second = second_draw(config);
+    if (config->documents == FB_SIM_DOCUMENTS_DRAWN) {
+        world->config.documents = fb_sim_documents_draw(world);
+    }
+    if (config->nodes < 64) world->config.documents &= (UINT64_C(1) << config->nodes) - 1;
     world->members[0] = UINT64_MAX;
     world->members[1] = world->config.second;
     fb_arena measure = {NULL, 0, 0};
@@ -565,6 +570,9 @@ static void of_node(fb_sim_world *world, const fb_sim_entry *entry, uint32_t ind
     case FB_SIM_AT_FEED:
         fb_sim_at_feed(world, index, entry->ref, entry->stamp);
         return;
+    case FB_SIM_AT_DOCUMENTS:
+        fb_sim_at_documents(world, index, entry->ref, entry->stamp);
+        return;
     case FB_SIM_AT_TICK:
         FB_ASSERT(false); /* not in the queue */
         return;
@@ -655,6 +663,9 @@ bool fb_sim_world_next(fb_sim_world *world)
             break;
         case FB_SIM_AT_SCRIPT:
             fb_sim_at_script(world);
+            break;
+        case FB_SIM_AT_SERVER:
+            fb_sim_at_server(world, entry.ref, entry.stamp);
             break;
         default:
             FB_ASSERT(false);

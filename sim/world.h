@@ -47,10 +47,12 @@ typedef enum fb_sim_kind {
     FB_SIM_AT_CLOSED,
     FB_SIM_AT_READ,
     FB_SIM_AT_FLUSH,
-    FB_SIM_AT_WORK, /* ref: client; stamp: its operation */
-    FB_SIM_AT_GONE, /* ref: client; stamp: its operation: it waits no longer */
-    FB_SIM_AT_FEED, /* ref: client; stamp: its feed: it takes more */
+    FB_SIM_AT_WORK,      /* ref: client; stamp: its operation */
+    FB_SIM_AT_GONE,      /* ref: client; stamp: its operation: it waits no longer */
+    FB_SIM_AT_FEED,      /* ref: client; stamp: its feed: it takes more */
+    FB_SIM_AT_DOCUMENTS, /* documents/calls.h: ref */
     FB_SIM_AT_TICK,
+    FB_SIM_AT_SERVER, /* the world's; ref: node and call of its document server; stamp: which */
 } fb_sim_kind;
 
 typedef enum fb_sim_result {
@@ -77,6 +79,7 @@ struct fb_sim_config {
     char seed_text[44];
     uint32_t nodes;
     uint64_t second;      /* members of the second space; 0: there is none; or drawn */
+    uint64_t documents;   /* nodes whose records are documents, as a bit set; or drawn */
     uint32_t degree;      /* neighbours that each node dials and is dialled by; 0: all */
     uint64_t events;      /* the run ends with this step; a while before, a round is healed early */
     uint64_t duration_ns; /* or simulated time; FB_NEVER: steps alone */

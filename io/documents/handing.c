@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "protocol/base/assert.h"
+#include "protocol/base/mutant.h"
 
 typedef struct fb_handing_doubt {
     struct fb_handing_doubt *next;
@@ -12,9 +13,10 @@ typedef struct fb_handing_doubt {
     uint64_t until_ms;
 } fb_handing_doubt;
 
-void fb_handing_init(fb_handing *h, uint64_t start, const fb_room_source *source)
+void fb_handing_init(fb_handing *h, uint64_t start, fb_handing_show show,
+                     const fb_room_source *source)
 {
-    *h = (fb_handing){.start = start, .pause_ms = FB_HANDING_RETRY_MIN_MS};
+    *h = (fb_handing){.show = show, .start = start, .pause_ms = FB_HANDING_RETRY_MIN_MS};
     h->doubt_ms = FB_HANDING_DOUBT_MS;
     h->jobs_end = &h->jobs;
     h->room.source = h->doubts_room.source = source;
@@ -30,14 +32,19 @@ void fb_handing_free(fb_handing *h)
     }
     fb_room_free(&h->room);
     fb_room_free(&h->doubts_room);
-    fb_handing_init(h, h->start, h->room.source);
+    fb_handing_init(h, h->start, h->show, h->room.source);
 }
 
 void fb_handing_job(fb_handing *h, fb_job *job)
 {
-    job->next = NULL;
-    *h->jobs_end = job;
-    h->jobs_end = &job->next;
+    bool behind = MUTANT(DOC_JOBS_SWAPPED, true, h->jobs == NULL);
+    job->next = behind ? NULL : h->jobs;
+    if (behind) {
+        *h->jobs_end = job;
+        h->jobs_end = &job->next;
+    } else {
+        h->jobs = job;
+    }
 }
 
 /* Doubt */
@@ -96,7 +103,8 @@ static void job_begin(fb_handing *h, uint64_t now_ms)
     h->jobs = h->job->next;
     if (h->jobs == NULL) h->jobs_end = &h->jobs;
     h->job->next = NULL;
-    for (size_t i = 0; h->job->found && i < h->job->record_count; i++) {
+    bool found = h->job->found && MUTANT(DOC_DEAD_FORGOTTEN, true, false);
+    for (size_t i = 0; found && i < h->job->record_count; i++) {
         doubt(h, &h->job->records[i], now_ms);
     }
     try_begin(h);
@@ -107,7 +115,8 @@ static void failed(fb_handing *h, uint64_t now_ms)
 {
     h->pause_until_ms = now_ms + h->pause_ms;
     h->pause_ms *= 2;
-    if (h->pause_ms > FB_HANDING_RETRY_MAX_MS) h->pause_ms = FB_HANDING_RETRY_MAX_MS;
+    uint32_t most_ms = MUTANT(DOC_PAUSE_GROWS, FB_HANDING_RETRY_MAX_MS, UINT32_MAX / 4);
+    if (h->pause_ms > most_ms) h->pause_ms = most_ms;
     if (h->job != NULL) try_begin(h);
 }
 
@@ -144,9 +153,12 @@ static void compose(fb_handing *h, uint64_t now_ms, int64_t horizon_us)
     for (size_t i = 0; i < h->count; i++) {
         const fb_job_record *record = &h->job->records[h->places[i]];
         fb_document_change *change = &h->changes[i];
-        *change = (fb_document_change){.version = {h->start, ++h->number}};
-        fb_job_compose(record, h->now[h->places[i]], horizon_us, &h->room, &change->document);
-        change->marks = record->record.len == 0 && doubt_of(h, record, now_ms) != 0;
+        *change =
+            (fb_document_change){.version = {h->start, MUTANT(DOC_NUMBER_STANDS, ++h->number, 1)}};
+        fb_job_compose(record, h->now[h->places[i]], &h->room, &change->document);
+        if (h->show != NULL) h->show(record, horizon_us, &h->room, &change->document);
+        change->marks = record->record.len == 0 && doubt_of(h, record, now_ms) != 0 &&
+                        MUTANT(DOC_NO_MARK, true, false);
     }
 }
 
@@ -176,6 +188,7 @@ void fb_handing_next(fb_handing *h, uint64_t now_ms, int64_t horizon_us, fb_hand
         return;
     }
     if (h->job == NULL && h->jobs == NULL) return;
+    uint64_t lease_ms = MUTANT(DOC_LEASE_ENDLESS, FB_HANDING_LEASE_MS, UINT64_MAX);
     const fb_job *job = h->job != NULL ? h->job : h->jobs;
     if (job->record_count != 0 && now_ms < h->write_from_ms) {
         out->kind = FB_HANDING_PAUSE;
@@ -188,7 +201,7 @@ void fb_handing_next(fb_handing *h, uint64_t now_ms, int64_t horizon_us, fb_hand
     } else if (gather(h, false)) {
         compose(h, now_ms, horizon_us);
         out->kind = FB_HANDING_PUT;
-    } else if (h->job->record_count != 0 && now_ms - h->confirmed_ms >= FB_HANDING_LEASE_MS) {
+    } else if (h->job->record_count != 0 && now_ms - h->confirmed_ms >= lease_ms) {
         out->kind = FB_HANDING_CONFIRM;
     } else {
         settle(h, now_ms);
@@ -204,6 +217,16 @@ void fb_handing_next(fb_handing *h, uint64_t now_ms, int64_t horizon_us, fb_hand
     out->count = h->count;
 }
 
+void fb_handing_failed(fb_handing *h, uint64_t now_ms)
+{
+    failed(h, now_ms);
+}
+
+bool fb_handing_may_read(const fb_handing *h)
+{
+    return MUTANT(DOC_READ_UNFENCED, h->fenced, true);
+}
+
 /* Answers */
 
 void fb_handing_fenced(fb_handing *h, uint64_t now_ms, fb_status status, uint64_t number)
@@ -214,7 +237,7 @@ void fb_handing_fenced(fb_handing *h, uint64_t now_ms, fb_status status, uint64_
     }
     succeeded(h);
     h->fenced = true;
-    h->start = number;
+    h->start = MUTANT(DOC_START_STANDS, number, h->start + (h->start == 0));
     h->confirmed_ms = h->asked_ms;
     /* Whoever was fenced before may believe so long that it still is. */
     h->write_from_ms = now_ms + FB_HANDING_LEASE_OVER_MS;
@@ -271,17 +294,24 @@ void fb_handing_got(fb_handing *h, uint64_t now_ms, fb_status status)
 void fb_handing_was_put(fb_handing *h, uint64_t now_ms, fb_status status, bool durable,
                         const fb_document_outcome *outcomes)
 {
-    if (status != FB_OK || !durable) {
+    bool answered = status == FB_OK;
+    bool certain = MUTANT(DOC_TAKEN_BACK, durable, true);
+    if (MUTANT(DOC_LOST_IS_KEPT, !answered, false) || !certain) {
         for (size_t i = 0; i < h->count; i++) doubt(h, &h->job->records[h->places[i]], now_ms);
         failed(h, now_ms);
         return;
     }
-    bool all = true;
+    bool all = true, any = false;
     for (size_t i = 0; i < h->count; i++) {
-        fb_document_outcome outcome = outcomes[i];
-        if (outcome == FB_DOCUMENT_NEWER) h->locked = true;
+        fb_document_outcome outcome = answered ? outcomes[i] : FB_DOCUMENT_KEPT;
+        bool other = outcome == FB_DOCUMENT_PRESENT && MUTANT(DOC_PRESENT_LOCKS, false, true);
+        if (outcome == FB_DOCUMENT_NEWER || other) h->locked = true;
         /* An earlier try has left it. */
         if (outcome == FB_DOCUMENT_PRESENT) outcome = FB_DOCUMENT_KEPT;
+        any = any || outcome == FB_DOCUMENT_KEPT;
+        bool dropped =
+            MUTANT(DOC_FULL_IS_KEPT, false, true) || MUTANT(DOC_TAIL_DROPPED, false, any);
+        if (outcome == FB_DOCUMENT_OPEN && dropped) outcome = FB_DOCUMENT_KEPT;
         h->job->records[h->places[i]].outcome = outcome;
         all = all && outcome != FB_DOCUMENT_OPEN;
     }

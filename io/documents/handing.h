@@ -49,7 +49,12 @@ typedef struct fb_handing_call {
     fb_job *job;
 } fb_handing_call;
 
+/* fb_job_show, or NULL where documents show nothing. */
+typedef void (*fb_handing_show)(const fb_job_record *record, int64_t horizon, fb_room *room,
+                                fb_document *document);
+
 typedef struct fb_handing {
+    fb_handing_show show;
     uint64_t start;  /* of this process once it is fenced; before, the greatest that is known */
     uint64_t number; /* of the last change */
     bool fenced, locked;
@@ -74,7 +79,8 @@ typedef struct fb_handing {
 } fb_handing;
 
 /* start: the greatest number of a start that the local store knows. source: of its memory. */
-void fb_handing_init(fb_handing *h, uint64_t start, const fb_room_source *source);
+void fb_handing_init(fb_handing *h, uint64_t start, fb_handing_show show,
+                     const fb_room_source *source);
 /* Jobs that are not settled are dropped: their redo entries are still there. */
 void fb_handing_free(fb_handing *h);
 
@@ -84,6 +90,12 @@ void fb_handing_job(fb_handing *h, fb_job *job);
 /* What is to be done now. horizon_us: what documents show (job.h). After FENCE, CONFIRM, GET and
  * PUT nothing else is asked before the answer; what *out names lives until then. */
 void fb_handing_next(fb_handing *h, uint64_t now_ms, int64_t horizon_us, fb_handing_call *out);
+
+/* Whatever was asked, it could not be sent. */
+void fb_handing_failed(fb_handing *h, uint64_t now_ms);
+
+/* A reading may be answered: by no server that was deposed before this process began. */
+bool fb_handing_may_read(const fb_handing *h);
 
 void fb_handing_fenced(fb_handing *h, uint64_t now_ms, fb_status status, uint64_t number);
 void fb_handing_confirmed(fb_handing *h, uint64_t now_ms, fb_status status, uint64_t number);

@@ -7,9 +7,9 @@
 
 #include "protocol/base/assert.h"
 #include "protocol/base/limits.h"
-#include "protocol/core/request.h"
+#include "protocol/base/mutant.h"
 #include "protocol/database/keys.h"
-#include "protocol/database/show.h"
+#include "protocol/database/record.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/writeset.h"
 
@@ -211,7 +211,8 @@ int fb_job_served(fb_split *split, const fb_job *job, fb_room *room, fb_span *se
             int rc = split->store.look(split->store.user, served->key, &stored);
             if (rc != 0) return rc;
             if (stored.len == 0 || !fb_redo_read(stored, &redo)) continue;
-            if (redo.incarnation != served->incarnation || redo.w != served->w) continue;
+            bool later = redo.incarnation != served->incarnation || redo.w != served->w;
+            if (MUTANT(DOC_LATER_REDO_TAKEN, later, false)) continue;
             fb_write_u8(&w, FB_WRITE_DELETE);
             fb_write_u8(&w, 0);
             fb_write_u16(&w, (uint16_t)served->key.len);
@@ -297,66 +298,16 @@ static bool count_value(void *user, fb_span column, const uint8_t dot[FB_DOT_BYT
     return true;
 }
 
-/* The key is a value's: its column and dot say which. */
-static bool shown_value(const void *user, uint32_t item, fb_span key, fb_span *value)
-{
-    const composing *c = user;
-    (void)item;
-    fb_reader r = fb_reader_of(key);
-    fb_read_bytes(&r, FB_RECORD_KEY_BYTES);
-    fb_span column = fb_read_span16(&r);
-    fb_span dot = fb_read_bytes(&r, FB_DOT_BYTES);
-    if (r.failed) return false;
-    const fb_document_value *found = value_in(c->values, c->count, column, dot.p);
-    if (found == NULL) return false;
-    *value = found->value;
-    return true;
-}
-
-/* The fields of one record of an answer (request.h, RECORD_GET): the first of each is displayed. */
-static void take_fields(fb_span answer, fb_room *room, fb_document *out)
-{
-    fb_reader r = fb_reader_of(answer);
-    fb_read_bytes(&r, 16 + 16);
-    size_t count = fb_read_u16(&r);
-    fb_document_field *fields = fb_room_take(room, count * sizeof *fields);
-    for (size_t i = 0; i < count; i++) {
-        fields[i].name = fb_read_span16(&r);
-        uint16_t siblings = fb_read_u16(&r);
-        for (uint16_t k = 0; k < siblings; k++) {
-            fb_read_bytes(&r, FB_DOT_BYTES + 8);
-            fb_span json = fb_read_span32(&r);
-            if (k == 0) fields[i].json = json;
-        }
-    }
-    FB_ASSERT(fb_reader_done(&r));
-    out->fields = fields;
-    out->field_count = count;
-}
-
-void fb_job_compose(const fb_job_record *record, const fb_document *now, int64_t horizon,
-                    fb_room *room, fb_document *out)
+void fb_job_compose(const fb_job_record *record, const fb_document *now, fb_room *room,
+                    fb_document *out)
 {
     *out = (fb_document){.collection = record->collection, .id = record->id};
     out->record = record->record;
-    out->horizon = horizon;
-    fb_record decoded;
-    if (record->record.len == 0 || fb_record_decode(record->record, &decoded) != FB_OK) return;
-    size_t apart = 0, bytes = 2 * record->record.len + 4096;
+    size_t apart = 0;
     each_apart(record->record, count_value, &apart);
     composing c = {.record = record, .now = now};
     c.values = fb_room_take(room, apart * sizeof *c.values);
     each_apart(record->record, compose_value, &c);
     out->values = c.values;
     out->value_count = c.count;
-    for (size_t i = 0; i < c.count; i++) bytes += c.values[i].value.len;
-    /* No answer is larger than the record and its values, with what stands about each. */
-    bytes += (size_t)decoded.field_count * (FB_DOT_BYTES + 64);
-    fb_writer w = fb_writer_of(fb_room_take(room, bytes), bytes);
-    const fb_show_source source = {shown_value, &c};
-    fb_show show = {record->area, horizon, 0};
-    /* What cannot be shown is there all the same: a value that is missing was reported. */
-    if (fb_show_record(&source, &show, &w, record->id, &decoded) == FB_OK) {
-        take_fields(fb_writer_span(&w), room, out);
-    }
 }

@@ -50,9 +50,12 @@ int fb_job_served(fb_split *split, const fb_job *job, fb_room *room, fb_span *se
 
 /* Does it need values that are only in the document as it is? */
 bool fb_job_record_needs_document(const fb_job_record *record);
-/* The document to be put; `now` is what the document store has of it or NULL, horizon what is shown
- * (show.h). What is made for it is in `room`. */
-void fb_job_compose(const fb_job_record *record, const fb_document *now, int64_t horizon,
-                    fb_room *room, fb_document *out);
+/* The document to be put; `now` is what the document store has of it or NULL. What is made for it
+ * is in `room`. */
+void fb_job_compose(const fb_job_record *record, const fb_document *now, fb_room *room,
+                    fb_document *out);
+/* Gives it the fields that it shows, as of this horizon (show.h). */
+void fb_job_show(const fb_job_record *record, int64_t horizon, fb_room *room,
+                 fb_document *document);
 
 #endif

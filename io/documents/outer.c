@@ -49,7 +49,8 @@ static void should_show(const fb_document *document, fb_room *room, fb_document 
                             .value_count = document->value_count};
     *out = (fb_document){.id = document->id};
     if (document->record.len != 0) {
-        fb_job_compose(&record, NULL, document->horizon, room, out);
+        fb_job_compose(&record, NULL, room, out);
+        fb_job_show(&record, document->horizon, room, out);
     }
 }
 

@@ -95,5 +95,13 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_lists_go_on,
     &fb_sim_check_no_resurrection,
     &fb_sim_check_digest_means_equal,
+    &fb_sim_check_documents_newest,
+    &fb_sim_check_documents_stay_removed,
+    &fb_sim_check_documents_acknowledged,
+    &fb_sim_check_documents_one_writer,
+    &fb_sim_check_documents_read,
+    &fb_sim_check_documents_are_records,
+    &fb_sim_check_documents_recover,
+    &fb_sim_check_documents_redo_bounded,
     NULL,
 };

@@ -51,6 +51,14 @@ extern const fb_sim_check fb_sim_check_retries_paused;
 extern const fb_sim_check fb_sim_check_membership;
 extern const fb_sim_check fb_sim_check_authorship;
 extern const fb_sim_check fb_sim_check_revocation_cut;
+extern const fb_sim_check fb_sim_check_documents_newest;
+extern const fb_sim_check fb_sim_check_documents_stay_removed;
+extern const fb_sim_check fb_sim_check_documents_acknowledged;
+extern const fb_sim_check fb_sim_check_documents_one_writer;
+extern const fb_sim_check fb_sim_check_documents_read;
+extern const fb_sim_check fb_sim_check_documents_are_records;
+extern const fb_sim_check fb_sim_check_documents_recover;
+extern const fb_sim_check fb_sim_check_documents_redo_bounded;
 
 /* Keys of what checks remember: never 0. */
 static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)

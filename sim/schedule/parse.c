@@ -304,6 +304,7 @@ enum {
     SEEN_SETTLE,
     SEEN_SECOND,
     SEEN_STEPS,
+    SEEN_DOCUMENTS,
 };
 
 static void text_take(parser *s, const char *what, char *out, size_t cap)
@@ -418,8 +419,8 @@ static uint64_t nodes_take(parser *s)
 
 static bool header_line(parser *s, const word *verb)
 {
-    static const char *const verbs[] = {"seed", "nodes", "bug",    "expect", "hash",
-                                        "calm", "setup", "settle", "second", "steps"};
+    static const char *const verbs[] = {"seed",  "nodes",  "bug",    "expect", "hash",     "calm",
+                                        "setup", "settle", "second", "steps",  "documents"};
     if (is(verb, "set")) {
         if (s->out->round_count != 0) refuse(s, verb, "this comes before the first round");
         set_line(s);
@@ -465,6 +466,9 @@ static bool header_line(parser *s, const word *verb)
         break;
     case SEEN_SECOND:
         s->out->second = nodes_take(s);
+        break;
+    case SEEN_DOCUMENTS:
+        s->out->documents = nodes_take(s);
         break;
     default:
         s->out->settle_ns = time_take(s);

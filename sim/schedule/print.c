@@ -256,6 +256,12 @@ static void header(const fb_sim_plan *schedule, FILE *out)
         nodes_words(schedule, schedule->second, &w);
         put(out, "", &w);
     }
+    if (schedule->documents != 0) {
+        words w = {.used = 0};
+        word(&w, "documents");
+        nodes_words(schedule, schedule->documents, &w);
+        put(out, "", &w);
+    }
     if (schedule->bug[0] != 0) fprintf(out, "bug %s\n", schedule->bug);
     if (schedule->expect == FB_SIM_EXPECT_PASS) fprintf(out, "expect pass\n");
     if (schedule->expect == FB_SIM_EXPECT_VIOLATES) {

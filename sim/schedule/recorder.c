@@ -14,6 +14,7 @@ void fb_sim_recorder_init(fb_sim_world *world, fb_arena *arena)
     world->recorder = recorder;
     recorder->schedule = world->config.record;
     recorder->schedule->second = world->config.second;
+    recorder->schedule->documents = world->config.documents;
     /* As the director waits when nobody plays. */
     recorder->schedule->setup_ns = recorder->schedule->settle_ns = FB_SIM_DIRECTOR_QUIET_NS;
 }

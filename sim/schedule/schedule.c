@@ -179,6 +179,15 @@ static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
     [FB_SIM_FAULT_CANCEL] = {EACH_CALLED("after")},
     [FB_SIM_FAULT_CLIENT_VANISH] = {EACH_CALLED("after")},
     [FB_SIM_FAULT_STALE_CLIENT] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_DOC_AWAY] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_DOC_SLOW] = {MEAN(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_DOC_LOST] = {DISK_OF},
+    [FB_SIM_FAULT_DOC_LATE] = {DISK_OF},
+    [FB_SIM_FAULT_DOC_PART] = {DISK_OF},
+    [FB_SIM_FAULT_DOC_TWICE] = {DISK_OF},
+    [FB_SIM_FAULT_DOC_FAILOVER] = {DISK_OF},
+    [FB_SIM_FAULT_DOC_FULL] = {BARE(FB_SIM_WHO_NODE)},
+    [FB_SIM_FAULT_DOC_RIVAL] = {BARE(FB_SIM_WHO_NODE)},
 };
 
 const char *const fb_sim_crash_at_names[FB_SIM_CRASH_AT_KINDS + 1] = {NULL, "io", "send", "timer"};
@@ -402,6 +411,7 @@ void fb_sim_plan_config(const fb_sim_plan *schedule, fb_sim_config *out)
                     schedule->settings[i].value);
     }
     out->second = schedule->second;
+    out->documents = schedule->documents;
     out->faults = !schedule->calm;
     out->events = schedule->steps == 0 ? UINT64_MAX : schedule->steps;
     out->duration_ns = FB_NEVER;

@@ -86,6 +86,7 @@ typedef struct fb_sim_plan {
     char seed_text[44];
     uint32_t nodes;
     uint64_t second;      /* members of a second space, as a bit set; 0: there is one space */
+    uint64_t documents;   /* nodes whose records are documents, as a bit set */
     uint64_t steps;       /* that the run ends with; 0: after its rounds */
     char bug[40];         /* planted; empty: none */
     fb_sim_expect expect; /* what the run has to come to */

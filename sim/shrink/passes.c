@@ -158,7 +158,17 @@ static bool try_nodes(fb_sim_shrinker *s, uint32_t nodes)
         if (candidate.rounds[i].core == all) candidate.rounds[i].core = 0;
     }
     candidate.second &= nodes >= 64 ? UINT64_MAX : (UINT64_C(1) << nodes) - 1;
+    candidate.documents &= nodes >= 64 ? UINT64_MAX : (UINT64_C(1) << nodes) - 1;
     return fb_sim_shrink_try(s, &candidate);
+}
+
+/* Documents go whole. */
+static void try_documents(fb_sim_shrinker *s)
+{
+    if (s->best.documents == 0) return;
+    fb_sim_plan candidate = copy_of(&s->best);
+    candidate.documents = 0;
+    fb_sim_shrink_try(s, &candidate);
 }
 
 /* A second space goes whole, or loses members. */
@@ -177,6 +187,7 @@ static void try_second(fb_sim_shrinker *s)
 
 void fb_sim_shrink_classes(fb_sim_shrinker *s)
 {
+    try_documents(s);
     try_second(s);
     for (uint32_t nodes = 2; nodes < s->best.nodes && nodes < 5; nodes++) {
         if (try_nodes(s, nodes)) break;
@@ -200,7 +211,7 @@ void fb_sim_shrink_classes(fb_sim_shrinker *s)
 
 static uint64_t used_nodes(const fb_sim_plan *plan)
 {
-    uint64_t used = 1; /* the first one creates the space */
+    uint64_t used = 1 | plan->documents; /* the first one creates the space */
     for (uint32_t i = 0; i < plan->line_count; i++) {
         used |= UINT64_C(1) << (plan->lines[i].a % 64) | UINT64_C(1) << (plan->lines[i].b % 64);
     }
@@ -212,6 +223,9 @@ static void node_move(fb_sim_plan *plan, uint32_t from, uint32_t to)
 {
     uint64_t member = plan->second >> from & 1;
     plan->second = (plan->second & ~(UINT64_C(1) << to | UINT64_C(1) << from)) | member << to;
+    uint64_t documents = plan->documents >> from & 1;
+    plan->documents = (plan->documents & ~(UINT64_C(1) << to | UINT64_C(1) << from)) | documents
+                                                                                           << to;
     for (uint32_t i = 0; i < plan->line_count; i++) {
         fb_sim_line *line = &plan->lines[i];
         if (line->a == from) line->a = to;

@@ -464,7 +464,8 @@ static void carry_out(stores *world)
             /* What is not in the redo entries was kept before. */
             assert_true(c.there);
         }
-        fb_job_compose(record, c.there ? &c.now : NULL, INT64_MAX, &room, &documents[i]);
+        fb_job_compose(record, c.there ? &c.now : NULL, &room, &documents[i]);
+        fb_job_show(record, INT64_MAX, &room, &documents[i]);
     }
     world->documents.away = draw(world, 4) == 0;
     fb_status status = fake_put(&world->documents, documents, job->record_count, outcomes);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/documents.h"
+
+/* A read over documents is answered as the node's store without documents would answer it. A range
+ * may end earlier, but not before its first. DESIGN 7. */
+
+static bool is_same(fb_span read_set, fb_span wanted, fb_span got)
+{
+    fb_reader asked = fb_reader_of(read_set), a = fb_reader_of(wanted), b = fb_reader_of(got);
+    unsigned items = fb_read_u16(&asked);
+    fb_read_u64(&b);
+    for (unsigned i = 0; i < items; i++) {
+        fb_read_item item = fb_read_item_next(&asked);
+        bool whole = fb_read_u8(&a) == 1, whole_got = fb_read_u8(&b) == 1;
+        uint32_t count = fb_read_u32(&a), count_got = fb_read_u32(&b);
+        if (count_got > count || (count_got == 0 && count != 0)) return false;
+        if (item.kind == FB_READ_KEY || whole_got) {
+            if (count != count_got || (whole_got && !whole)) return false;
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            fb_read_entry e = fb_read_entry_next(&a);
+            if (k >= count_got) continue;
+            fb_read_entry f = fb_read_entry_next(&b);
+            if (!fb_span_equal(e.key, f.key) || e.value_len != f.value_len ||
+                !fb_span_equal(e.value, f.value)) {
+                return false;
+            }
+        }
+    }
+    return fb_reader_done(&a) && fb_reader_done(&b);
+}
+
+void fb_sim_check_documents_answer(fb_sim_documents *d, fb_span read_set, fb_span answer)
+{
+    fb_sim_world *world = d->world;
+    fb_writer w = fb_writer_of(world->scratch, world->scratch_bytes);
+    if (!world->config.checks) return;
+    fb_sim_check_saw(world, &fb_sim_check_documents_read);
+    if (!fb_sim_store_read(&world->nodes[d->node].store, read_set, &w)) return;
+    if (is_same(read_set, fb_writer_span(&w), answer)) return;
+    fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_documents_read.id,
+                    "%s: documents answer a read other than its write sets say",
+                    fb_sim_name(d->node));
+}
+
+const fb_sim_check fb_sim_check_documents_read = {
+    .id = "documents-read",
+    .musts = "DESIGN 7",
+    .cost = "O(n) a read",
+    .text = "a read over documents is answered as a store without documents would",
+};

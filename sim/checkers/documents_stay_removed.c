@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/documents.h"
+
+/* A document that was removed is not made again by what was put before that, and came late.
+ * DESIGN 7. */
+
+void fb_sim_documents_stay_removed(fb_sim_documents *d, const fb_sim_document *before,
+                                   const fb_sim_document_change *change)
+{
+    bool gone = !before->there || before->mark;
+    if (!gone || !change->puts || change->age >= before->age) return;
+    fb_sim_violated(d->world, FB_SIM_SAFETY, fb_sim_check_documents_stay_removed.id,
+                    "%s: a document that write set %llu removed is made again by %llu",
+                    fb_sim_name(d->node), (unsigned long long)before->age,
+                    (unsigned long long)change->age);
+}
+
+const fb_sim_check fb_sim_check_documents_stay_removed = {
+    .id = "documents-stay-removed",
+    .musts = "DESIGN 7",
+    .cost = "O(1) a change of a document",
+    .text = "a removed document is not made again by a put from before",
+};

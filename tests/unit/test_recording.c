@@ -18,6 +18,7 @@
 #include "protocol/core/recording.h"
 #include "sim/provider_fast.h"
 #include "sim/record/merge.h"
+#include "sim/record/redact.h"
 #include "sim/record/replay.h"
 
 #define ROOM (1u << 22)
@@ -330,7 +331,7 @@ static void a_history_that_breaks_a_rule_is_found(void **state)
 
 typedef struct sealed {
     char directory[64];
-    char path[96];
+    char path[512];
     fb_b32 secret, reader_key;
 } sealed;
 
@@ -466,9 +467,73 @@ static void a_recorder_gives_up_quietly(void **state)
     file_put(s, large, 0);
 }
 
-int main(void)
+/* The corpus of fuzz/fuzz_recording.c has recordings without what was said. Another layout of a
+ * node's options makes of them recordings of another version, at which every reader stops: then
+ * `test_recording --corpus` writes them anew. */
+#define CORPUS FB_SOURCE_DIR "/fuzz/corpus/recording/"
+
+static const char magic[] = "faberio-record-1P"; /* of a file; the target takes what follows */
+
+static size_t redacted(const sealed *s, uint8_t *out, size_t max)
 {
+    static fb_sim_replay r;
+    fb_sim_redaction redaction;
+    size_t len = record();
+    assert_true(fb_sim_replay_open(&r, fb_span_of(room, len)));
+    assert_true(fb_sim_redact_begin(&redaction, s->path, &r, hash_none, NULL));
+    while (fb_sim_replay_next(&r) == FB_SIM_REPLAY_STEP) fb_sim_redact_step(&redaction, &r);
+    assert_true(fb_sim_redact_end(&redaction, &r));
+    fb_sim_replay_close(&r);
+    len = file_get(s, out, max);
+    assert_true(len > sizeof magic && len < max);
+    return len;
+}
+
+static void corpus_write(const sealed *s)
+{
+    static uint8_t bytes[ROOM];
+    sealed file = *s;
+    size_t len = redacted(s, bytes, sizeof bytes);
+    static const struct {
+        const char *name;
+        size_t less;
+    } inputs[] = {{"redacted", 0}, {"redacted-cut-within-a-step", 60}};
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        snprintf(file.path, sizeof file.path, CORPUS "%s", inputs[i].name);
+        file_put(&file, bytes + sizeof magic - 1, len - (sizeof magic - 1) - inputs[i].less);
+    }
+}
+
+static void the_corpus_is_of_this_version(void **state)
+{
+    static uint8_t bytes[ROOM], mine[ROOM];
+    static fb_sim_replay r;
+    sealed file = *(sealed *)*state;
+    size_t len = redacted(*state, mine, sizeof mine) - (sizeof magic - 1);
+    assert_int_equal(replay(fb_span_of(mine + sizeof magic - 1, len), &r), FB_SIM_REPLAY_END);
+    assert_true(r.whole && r.header.redacted && r.header.effects_capacity <= 1u << 20);
+    uint64_t steps = r.steps;
+    assert_int_equal(steps, 5);
+    snprintf(file.path, sizeof file.path, CORPUS "redacted");
+    len = file_get(&file, bytes, sizeof bytes);
+    assert_int_equal(replay(fb_span_of(bytes, len), &r), FB_SIM_REPLAY_END);
+    assert_true(r.whole && r.steps == steps);
+    snprintf(file.path, sizeof file.path, CORPUS "redacted-cut-within-a-step");
+    len = file_get(&file, bytes, sizeof bytes);
+    assert_int_equal(replay(fb_span_of(bytes, len), &r), FB_SIM_REPLAY_END);
+    assert_true(!r.whole && r.steps > 0 && r.steps < steps);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--corpus") == 0) {
+        void *state;
+        if (sealed_begin(&state) != 0) return 1;
+        corpus_write(state);
+        return sealed_end(&state);
+    }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_corpus_is_of_this_version, sealed_begin, sealed_end),
         cmocka_unit_test(the_same_steps_are_made_again),
         cmocka_unit_test(every_cut_is_replayed_as_far_as_it_goes),
         cmocka_unit_test(every_change_shows),

@@ -12,7 +12,7 @@
 #include "sim/fail.h"
 #include "sim/faults.h"
 #include "sim/memo.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 #include "sim/process.h"
 #include "sim/queue.h"
 #include "sim/random.h"

@@ -3,7 +3,7 @@
 #ifndef FB_SIM_STEP_DECISION_H
 #define FB_SIM_STEP_DECISION_H
 
-#include "sim/network.h"
+#include "sim/network/network.h"
 #include "sim/queue.h"
 
 typedef struct fb_sim_world fb_sim_world;

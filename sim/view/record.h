@@ -12,7 +12,7 @@
 #include "protocol/core/effect.h"
 #include "protocol/core/event.h"
 #include "protocol/core/observe.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 #include "sim/queue.h"
 #include "sim/weather.h"
 #include "sim/workload.h"

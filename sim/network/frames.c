@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses, and frames that wait: what needs nothing of the network's inside. */
-#include "sim/network.h"
+#include "sim/network/network.h"
 #include "sim/world.h"
 
 bool fb_sim_address_node(fb_span address, uint32_t nodes, uint32_t *node)

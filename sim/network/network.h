@@ -5,8 +5,8 @@
  * A connection has two ends and two flows, one each way. A stream keeps its order and loses nothing
  * unless a fault says so; a carrier loses, repeats and reorders frames. What may happen on the way
  * from one node to another is the state of a directed path, which the weather sets. */
-#ifndef FB_SIM_NETWORK_H
-#define FB_SIM_NETWORK_H
+#ifndef FB_SIM_NETWORK_NETWORK_H
+#define FB_SIM_NETWORK_NETWORK_H
 
 #include "protocol/base/error.h"
 #include "sim/blobs.h"

@@ -12,8 +12,8 @@ static void expect(fb_sim_documents *d, const char *collection, fb_id id, uint64
         fb_sim_documents_find(&d->server, fb_sim_documents_collection(collection), id);
     if (document != NULL && document->age >= age) return;
     fb_sim_violated(d->world, FB_SIM_SAFETY, fb_sim_check_documents_acknowledged.id,
-                    "%s: %s, and a document is not that of write set %llu", fb_sim_name(d->node),
-                    when, (unsigned long long)age);
+                    "%s: %s, and a document is not that of write set " FB_SIM_DOCUMENTS_AGE,
+                    fb_sim_name(d->node), when, FB_SIM_DOCUMENTS_AGE_OF(age));
 }
 
 void fb_sim_documents_acknowledged(fb_sim_documents *d, const fb_job *job)

@@ -9,9 +9,10 @@ void fb_sim_documents_newest(fb_sim_documents *d, const fb_sim_document *before,
 {
     if (!before->there || before->mark || change->age >= before->age) return;
     fb_sim_violated(d->world, FB_SIM_SAFETY, fb_sim_check_documents_newest.id,
-                    "%s: a document's state of write set %llu is replaced by that of %llu",
-                    fb_sim_name(d->node), (unsigned long long)before->age,
-                    (unsigned long long)change->age);
+                    "%s: a document's state of write set " FB_SIM_DOCUMENTS_AGE
+                    " is replaced by that of " FB_SIM_DOCUMENTS_AGE,
+                    fb_sim_name(d->node), FB_SIM_DOCUMENTS_AGE_OF(before->age),
+                    FB_SIM_DOCUMENTS_AGE_OF(change->age));
 }
 
 const fb_sim_check fb_sim_check_documents_newest = {

@@ -10,9 +10,10 @@ void fb_sim_documents_stay_removed(fb_sim_documents *d, const fb_sim_document *b
     bool gone = !before->there || before->mark;
     if (!gone || !change->puts || change->age >= before->age) return;
     fb_sim_violated(d->world, FB_SIM_SAFETY, fb_sim_check_documents_stay_removed.id,
-                    "%s: a document that write set %llu removed is made again by %llu",
-                    fb_sim_name(d->node), (unsigned long long)before->age,
-                    (unsigned long long)change->age);
+                    "%s: a document that write set " FB_SIM_DOCUMENTS_AGE
+                    " removed is made again by " FB_SIM_DOCUMENTS_AGE,
+                    fb_sim_name(d->node), FB_SIM_DOCUMENTS_AGE_OF(before->age),
+                    FB_SIM_DOCUMENTS_AGE_OF(change->age));
 }
 
 const fb_sim_check fb_sim_check_documents_stay_removed = {

@@ -113,7 +113,10 @@ void fb_sim_documents_weather(fb_sim_world *world, const fb_sim_window *window);
 /* Another process of this node has waited long enough. */
 void fb_sim_documents_rival(fb_sim_world *world, uint32_t node);
 
-/* The order of a write set among all of this node. */
+/* The order of a write set among all of this node: its incarnation's number, then w. */
+#define FB_SIM_DOCUMENTS_AGE "%llu.%llu"
+#define FB_SIM_DOCUMENTS_AGE_OF(age)                                                               \
+    (unsigned long long)((age) >> 40), (unsigned long long)((age) & ((UINT64_C(1) << 40) - 1))
 uint64_t fb_sim_documents_age(const fb_sim_documents *d, uint64_t incarnation, uint64_t w);
 
 /* checkers/documents_*.c: what they are told. */

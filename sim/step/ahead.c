@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "sim/documents/calls.h"
 #include "sim/step/decision.h"
 #include "sim/view/record.h"
 #include "sim/world.h"
@@ -25,6 +26,13 @@ static bool text_of_world(const fb_sim_world *world, const fb_sim_entry *e, char
     if (kind == FB_SIM_AT_SCRIPT) {
         snprintf(out, cap, "the director has its turn");
         return true;
+    }
+    if (kind == FB_SIM_AT_SERVER) {
+        const fb_sim_documents_call *call =
+            &world->nodes[e->ref >> 8].documents->calls[e->ref & 0xff];
+        snprintf(out, cap, "the document server of %s does what it was asked",
+                 fb_sim_name(e->ref >> 8));
+        return call->used && call->serial == e->stamp;
     }
     if (e->ref >> 8 != (weather->generation & 0xffffff)) return false;
     fb_sim_window window = weather->windows[e->ref & 0xff];
@@ -97,6 +105,14 @@ static bool text_of(const fb_sim_world *world, const fb_sim_entry *e, char *out,
     case FB_SIM_AT_WORK:
         snprintf(out, cap, "client %u has its turn", (unsigned)e->ref);
         return true;
+    case FB_SIM_AT_DOCUMENTS:
+        snprintf(out, cap, "%s",
+                 (e->ref & FB_SIM_DOCUMENTS_READ) != 0 ? "reads documents"
+                 : e->ref == FB_SIM_DOCUMENTS_WAKE     ? "turns to its documents again"
+                 : e->ref == FB_SIM_DOCUMENTS_TAKEN_OVER
+                     ? "is started again, as another process is gone"
+                     : "hears from its document server");
+        return e->stamp == node->boots;
     case FB_SIM_AT_FEED:
         snprintf(out, cap, "client %u takes more of its feed", (unsigned)e->ref);
         return true;

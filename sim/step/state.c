@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "sim/documents/documents.h"
 #include "sim/world.h"
 
 bool fb_sim_group(fb_sim_fields *fields, const char *format, ...)
@@ -85,6 +86,42 @@ static void machine(fb_sim_fields *f)
     }
 }
 
+static uint32_t jobs_in(const fb_job *job)
+{
+    uint32_t count = 0;
+    for (; job != NULL; job = job->next) count++;
+    return count;
+}
+
+static void documents(fb_sim_fields *f)
+{
+    const fb_sim_documents *d = f->world->nodes[f->node].documents;
+    if (d == NULL) return;
+    if (d->up && fb_sim_group(f, "documents")) {
+        const fb_handing *h = &d->handing;
+        fb_sim_field(f, "start", "%llu", (unsigned long long)h->start);
+        fb_sim_field(f, "fenced", "%s", h->fenced ? "yes" : "no");
+        fb_sim_field(f, "locked", "%s", h->locked ? "yes" : "no");
+        fb_sim_field(f, "asks", "%s", d->calling ? "yes" : "no");
+        fb_sim_field(f, "waiting_jobs", "%u", (unsigned)(jobs_in(h->jobs) + (h->job != NULL)));
+        fb_sim_field(f, "served_jobs", "%u", (unsigned)d->keeping.served_count);
+        fb_sim_field(f, "doubtful_jobs", "%u", (unsigned)jobs_in(d->keeping.doubtful));
+        fb_sim_field(f, "disk_items", "%u", (unsigned)d->local.items);
+    }
+    if (!fb_sim_group(f, "server")) return;
+    uint32_t there = 0, marks = 0;
+    for (uint32_t i = 0; i < d->server.count; i++) {
+        there += d->server.documents[i].there && !d->server.documents[i].mark;
+        marks += d->server.documents[i].mark;
+    }
+    fb_sim_field(f, "documents", "%u", (unsigned)there);
+    fb_sim_field(f, "marks", "%u", (unsigned)marks);
+    fb_sim_field(f, "fence", "%llu", (unsigned long long)d->server.fence);
+    fb_sim_field(f, "writer", "%llu", (unsigned long long)d->server.writer);
+    fb_sim_field(f, "full", "%s", d->server.full ? "yes" : "no");
+    fb_sim_field(f, "deposed", "%s", d->server.deposed ? "yes" : "no");
+}
+
 /* The network's side of its links. */
 static void connections(fb_sim_fields *f)
 {
@@ -118,6 +155,7 @@ void fb_sim_state(fb_sim_fields *fields)
 {
     const fb_sim_node *n = &fields->world->nodes[fields->node];
     machine(fields);
+    documents(fields);
     connections(fields);
     if (n->core == NULL) return;
     fb_sim_state_core(fields, n->core);

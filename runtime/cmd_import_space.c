@@ -3,7 +3,7 @@
  * records are written anew under this node's key, so nothing is forked: neither the space that they
  * come from nor whoever wrote them. The file is read twice: to refuse it while nothing is written,
  * then to write it. A record that is there stays as it is, so an import that stopped may be begun
- * again. */
+ * again. A record that the node refuses is named and left out. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,8 +197,8 @@ static there find(const import *m, const fb_json_object_in *in, const char *id, 
     *exit = fb_http_call(m->cli, "GET", path.p, NULL, NULL, &response);
     fb_text_free(&path);
     if (*exit != FB_EXIT_OK) return ABSENT;
-    if (response.status == 413) {
-        is = WHOLE;
+    if (response.status == 413) { /* larger than an answer: what is missing cannot be seen */
+        is = json_object_get(in->tree, "sets") != NULL ? PARTLY : WHOLE;
     } else if (response.status == 200) {
         json_error_t error;
         json_t *tree = json_loadb(response.body.p, response.body.len, 0, &error);
@@ -342,6 +342,8 @@ fb_exit fb_cmd_import(fb_cli *cli)
     char why[FB_INPUT_WHY];
     m.set.name = fb_input_name(cli->argv[0]);
     m.set.resume = "once more with --space; line %llu was the first one that is missing";
+    /* Whoever has the file alone cannot mend what is in it. */
+    m.set.leaves_out = true;
     m.displayed = fb_cli_option(cli, "displayed") != NULL;
     m.file = fb_input_open(cli->argv[0], why, sizeof why);
     if (m.file == NULL) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", m.set.name, why);
@@ -354,10 +356,12 @@ fb_exit fb_cmd_import(fb_cli *cli)
         fb_json_member(&out, "space", m.space.p);
         fb_json_number(&out, "records", (int64_t)m.records);
         fb_json_number(&out, "skipped", (int64_t)m.skipped);
+        fb_json_number(&out, "left_out", (int64_t)m.set.left_out);
         fb_json_number(&out, "conflicts_dropped", (int64_t)m.dropped);
         fb_json_close(&out, '}');
         fb_print(cli, &out);
         fb_text_free(&out);
+        if (m.set.left_out != 0) exit = FB_EXIT_FAILED;
     }
     fclose(m.file);
     fb_text_free(&m.json);

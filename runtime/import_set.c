@@ -18,7 +18,8 @@ void fb_import_clear(fb_import_set *m)
 }
 
 /* The API names the change; people look for the line. */
-static void refused(const fb_import_set *m, size_t first, const fb_http_response *response)
+static void refused(const fb_import_set *m, size_t first, size_t count,
+                    const fb_http_response *response)
 {
     json_error_t error;
     json_t *problem = json_loadb(fb_text_string(&response->body), response->body.len, 0, &error);
@@ -34,9 +35,11 @@ static void refused(const fb_import_set *m, size_t first, const fb_http_response
     if (end != NULL && first + at < m->count) {
         fb_cli_fail(FB_EXIT_FAILED, "%s:%llu: %s", m->name, m->lines[first + at], detail);
     } else {
-        fb_cli_fail(FB_EXIT_FAILED, "%s:%llu to %llu: %s%s%s", m->name, m->lines[first],
-                    m->lines[m->count - 1], title != NULL ? title : "refused", same ? "" : ": ",
-                    same ? "" : detail);
+        char lines[64];
+        snprintf(lines, sizeof lines, "%llu to %llu", m->lines[first], m->lines[first + count - 1]);
+        if (count == 1) snprintf(lines, sizeof lines, "%llu", m->lines[first]);
+        fb_cli_fail(FB_EXIT_FAILED, "%s:%s: %s%s%s", m->name, lines,
+                    title != NULL ? title : "refused", same ? "" : ": ", same ? "" : detail);
     }
     json_decref(problem);
 }
@@ -52,7 +55,22 @@ static void stopped(const fb_import_set *m, size_t first, size_t end, bool answe
             m->lines[first], m->lines[end - 1]);
 }
 
-/* Writes the changes first..end of the set, in halves where it is too large for one write set. */
+/* Is it about what is in a change, and does that have to end all of it? */
+static bool may_leave_out(const fb_import_set *m, unsigned status)
+{
+    return m->leaves_out && (status == 400 || status == 409 || status == 412 || status == 413);
+}
+
+static void leave_out(fb_import_set *m, size_t at, const fb_http_response *response)
+{
+    if (m->lines[at] == m->left_out_line) return; /* another element of the same record */
+    refused(m, at, 1, response);
+    m->left_out++;
+    m->left_out_line = m->lines[at];
+}
+
+/* Writes the changes first..end of the set, in halves where it is too large for one write set, or
+ * where one of them is to be left out. */
 static fb_exit set_write(fb_import_set *m, size_t first, size_t end)
 {
     fb_text body = {0};
@@ -73,12 +91,16 @@ static fb_exit set_write(fb_import_set *m, size_t first, size_t end)
     }
     exit = fb_exit_of_http(response.status);
     bool one_is_named = strstr(fb_text_string(&response.body), "changes[") != NULL;
-    if (response.status == 413 && end - first > 1 && !one_is_named) {
+    bool halves = (response.status == 413 && !one_is_named) || may_leave_out(m, response.status);
+    if (halves && end - first > 1) {
         size_t half = first + (end - first) / 2;
         exit = set_write(m, first, half);
         if (exit == FB_EXIT_OK) exit = set_write(m, half, end);
+    } else if (may_leave_out(m, response.status)) {
+        leave_out(m, first, &response);
+        exit = FB_EXIT_OK;
     } else if (exit != FB_EXIT_OK) {
-        refused(m, first, &response);
+        refused(m, first, end - first, &response);
         stopped(m, first, end, true);
     } else {
         m->stored += end - first;

@@ -13,6 +13,8 @@ typedef struct fb_import_set {
     const fb_cli *cli;
     const char *name;   /* of the file, for people */
     const char *resume; /* the command that goes on, a format with the number of a line */
+    bool leaves_out;    /* a change that the node refuses is named, and the rest goes on */
+    unsigned long long left_out, left_out_line; /* lines, and the last of them */
     fb_text path;
     fb_text changes[FB_BATCH_CHANGES_MAX]; /* as the API takes them */
     fb_id ids[FB_BATCH_CHANGES_MAX];       /* zeros: a new one */

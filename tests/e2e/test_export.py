@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from node import BIN, HANGS_S
+from node import BIN, HANGS_S, Refused
 
 
 def started(net, name="a", space="team"):
@@ -223,6 +223,29 @@ def test_a_file_made_elsewhere(net):
     done = node.json("import", str(path), "--displayed")
     assert done["conflicts_dropped"] == 1
     assert shown(node, "old", "notes") == [(RECORD["id"], {"a": 1})]
+
+
+def test_a_record_that_is_refused_holds_up_no_other(net):
+    """What several writers made too large is in an export, and no write may make it."""
+    node = started(net, space=None)
+    path = node.home.parent / "file"
+    ids = [f"01890000-0000-7000-8000-0000000000{n:02x}" for n in range(20)]
+    records = [{"collection": "notes", "id": i, "fields": {"n": n}} for n, i in enumerate(ids)]
+    records[3]["fields"] = {"x" * 300: 1}
+    records[11]["fields"] = {"n": "x" * 60000}
+    records[12] = {"collection": "notes", "id": ids[12], "sets": {"t": list(range(500))}}
+    path.write_text(export_of(HEAD, *records, {"end": True, "records": 20}))
+    code, text = node.refused("import", str(path))
+    assert code == 1
+    assert re.findall(rf"^faberio: {re.escape(str(path))}:(\d+): ", text, re.M) == ["5", "13", "14"]
+    there = dict(shown(node, "old", "notes"))
+    assert set(there) == set(ids) - {ids[3], ids[11]}
+    assert 200 < len(there[ids[12]]["t"]) < 500
+    assert there[ids[19]] == {"n": 19}
+    with pytest.raises(Refused) as again:
+        node.json("import", str(path), "--space", "old")
+    said = json.loads(again.value.out)
+    assert (said["left_out"], said["skipped"]) == (3, 17)
 
 
 @pytest.mark.parametrize("objects, line, said", [

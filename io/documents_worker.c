@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "io/clock.h"
+#include "io/documents_call.h"
 #include "io/documents_worker_internal.h"
 #include "protocol/base/assert.h"
 
@@ -69,50 +70,12 @@ static uint64_t now_ms(void)
     return fb_clock_awake_or_not_ms();
 }
 
-static bool found(void *user, const fb_document *document)
-{
-    fb_handing_found(user, document);
-    return true;
-}
-
 /* One call to the server, and what came of it. */
 static void call(fb_worker *worker, const fb_handing_call *c)
 {
-    const fb_documents_ops *store = worker->store;
-    fb_handing *h = &worker->handing;
     char why[FB_WORKER_WHY_BYTES] = "";
-    uint64_t number = c->number;
-    fb_status status = FB_OK;
-    if (c->kind == FB_HANDING_FENCE) {
-        status = store->fence(worker->documents, &number, why, sizeof why);
-        fb_handing_fenced(h, now_ms(), status, number);
-    } else if (c->kind == FB_HANDING_CONFIRM) {
-        status = store->confirm(worker->documents, &number, why, sizeof why);
-        fb_handing_confirmed(h, now_ms(), status, number);
-    } else if (c->kind == FB_HANDING_GET) {
-        status = store->get(worker->documents, c->collection, c->ids, c->count, found, h, why,
-                            sizeof why);
-        fb_handing_got(h, now_ms(), status);
-    } else {
-        fb_document_outcome *outcomes = calloc(c->count, sizeof *outcomes);
-        bool durable = false;
-        FB_ASSERT(outcomes != NULL);
-        status = store->put(worker->documents, c->changes, c->count, outcomes, &durable, why,
-                            sizeof why);
-        fb_handing_was_put(h, now_ms(), status, durable, outcomes);
-        for (size_t i = 0; status == FB_OK && i < c->count; i++) {
-            if (outcomes[i] == FB_DOCUMENT_OPEN) status = FB_ERR_UNREACHABLE;
-        }
-        if (status == FB_OK && !durable) status = FB_ERR_UNREACHABLE;
-        free(outcomes);
-    }
-    if (h->locked) {
-        status = FB_ERR_STORE_LOCKED;
-        snprintf(
-            why, sizeof why,
-            "documents of a later start are there: another process of this node writes to this "
-            "database");
-    }
+    fb_status status =
+        fb_documents_call(worker->store, worker->documents, &worker->handing, c, why, sizeof why);
     note(worker, status, why);
 }
 

@@ -271,6 +271,7 @@ static int read_all(fb_lmdb_env *e, fb_span read_set, fb_writer *w)
 {
     MDB_cursor *cursor;
     int rc = reading_begin(e, &cursor);
+    if (rc == 0) e->read_id = mdb_txn_id(e->read_txn);
     fb_reader r = fb_reader_of(read_set);
     unsigned items = fb_read_u16(&r);
     for (unsigned i = 0; rc == 0 && i < items; i++) {
@@ -377,7 +378,9 @@ int fb_lmdb_env_write(fb_lmdb_env *e, const fb_span *sets, size_t count)
         int rc = mdb_txn_begin(e->env, NULL, 0, &txn);
         for (size_t i = 0; rc == 0 && i < count; i++) rc = write_one(e, txn, sets[i]);
         if (rc == 0) {
+            size_t id = mdb_txn_id(txn);
             rc = mdb_txn_commit(txn);
+            if (rc == 0) e->written_id = id;
         } else if (txn != NULL) {
             mdb_txn_abort(txn);
         }
@@ -488,7 +491,10 @@ int fb_lmdb_env_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
     if (rc == 0) rc = data_open(e, why, why_len, error);
     MDB_envinfo info;
     if (rc == 0) rc = mdb_env_info(e->env, &info);
-    if (rc == 0) e->map_bytes = info.me_mapsize;
+    if (rc == 0) {
+        e->map_bytes = info.me_mapsize;
+        e->written_id = info.me_last_txnid;
+    }
     if (rc != 0 && e->env != NULL) {
         mdb_env_close(e->env);
         e->env = NULL;

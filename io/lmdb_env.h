@@ -33,6 +33,8 @@ struct fb_lmdb_env {
     MDB_env *env;    /* NULL while closed */
     MDB_dbi data;
     MDB_txn *read_txn; /* reset between uses; NULL until the first one after a growth */
+    size_t read_id;    /* the commit whose state the last read set was answered from */
+    size_t written_id; /* the last commit, once it is durable */
     uint8_t *answer;   /* of the last read set */
     size_t answer_cap;
     uint32_t writes; /* since those who read in other processes were looked at */

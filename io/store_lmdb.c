@@ -19,6 +19,7 @@
 #include "io/store_place.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
+#include "protocol/store/keys.h"
 #include "protocol/store/readset.h"
 
 typedef enum request_kind {
@@ -56,11 +57,12 @@ struct fb_lmdb {
     fb_lmdb_stats stats;
     bool stopping;
 
-    /* Near reads: of the caller's thread. The state of the store is that of `shown` while `turn` is
-     * even and stays the same. */
+    /* Near reads: of the caller's thread. The three of `shown` belong together while `turn` is even
+     * and stays the same: up to which write set the commit goes that has that id. */
     _Atomic uint64_t turn;
     _Atomic uint64_t shown;
     _Atomic uint64_t shown_incarnation;
+    _Atomic uint64_t shown_id;
     fb_lmdb_env near;           /* reads in the environment of `env` */
     pthread_mutex_t near_guard; /* held while it does */
     uint64_t near_not_before_ns;
@@ -224,15 +226,15 @@ bool fb_lmdb_read_near(fb_lmdb *store, uint64_t incarnation, fb_span read_set, f
     }
     int rc = MDB_PANIC;
     out->w = atomic_load(&store->shown);
+    uint64_t id = atomic_load(&store->shown_id);
     if (store->near.env != NULL) {
         fb_store_fault_enter_again(store->directory);
         rc = fb_lmdb_env_read(&store->near, incarnation, read_set, &out->bytes);
         fb_store_fault_leave();
     }
     pthread_mutex_unlock(&store->near_guard);
-    /* The transaction has its state from its beginning, so what came later does no harm; but it
-     * cannot be told from what came before that. */
-    bool same = atomic_load(&store->turn) == turn;
+    /* A commit that ended before it was shown has the next id. */
+    bool same = atomic_load(&store->turn) == turn && store->near.read_id == id;
     uint64_t took = fb_clock_mono_ns() - before;
     if (took > FB_LMDB_NEAR_SLOW_NS) {
         store->near_not_before_ns = before + took + took * FB_LMDB_NEAR_PAUSE_NS;
@@ -330,21 +332,28 @@ static int gather_sets(fb_lmdb *store, const request *group, size_t *count)
     return rc;
 }
 
+/* What near reads may answer from now: the last commit. */
+static void show(fb_lmdb *store, uint64_t w, uint64_t incarnation)
+{
+    atomic_fetch_add(&store->turn, 1);
+    atomic_store(&store->shown, w);
+    atomic_store(&store->shown_incarnation, incarnation);
+    atomic_store(&store->shown_id, store->env.written_id);
+    atomic_fetch_add(&store->turn, 1);
+}
+
 /* All sets of the group in one transaction: one fsync for all of them, each one whole, in order. */
 static int write_group(fb_lmdb *store, const request *group)
 {
     size_t count;
     int rc = gather_sets(store, group, &count);
-    atomic_fetch_add(&store->turn, 1);
     if (rc == 0) rc = fb_lmdb_env_write(&store->env, store->sets, count);
     if (rc == 0 && group != NULL) {
         while (group->next != NULL) group = group->next;
         store->applied = group->w;
     }
-    atomic_store(&store->shown, store->applied);
     /* Of a commit that failed nobody knows what it left, until the next one. */
-    atomic_store(&store->shown_incarnation, rc == 0 ? store->incarnation : 0);
-    atomic_fetch_add(&store->turn, 1);
+    show(store, store->applied, rc == 0 ? store->incarnation : 0);
     if (rc == 0) {
         store->failing = false;
         stats_after_commit(store, count);
@@ -604,10 +613,7 @@ static void serve_begin(fb_lmdb *store, uint64_t incarnation)
     store->incarnation = incarnation;
     store->applied = 0;
     store->failed = rc != 0;
-    atomic_fetch_add(&store->turn, 1);
-    atomic_store(&store->shown, 0);
-    atomic_store(&store->shown_incarnation, rc == 0 ? incarnation : 0);
-    atomic_fetch_add(&store->turn, 1);
+    show(store, 0, rc == 0 ? incarnation : 0);
     fb_lmdb_completion *c = completion_new(FB_LMDB_BEGUN, rc, 0);
     c->incarnation = incarnation;
     completion_put(store, c);
@@ -735,6 +741,14 @@ static void store_free(fb_lmdb *store)
     free(store);
 }
 
+static bool has_documents(fb_lmdb *store)
+{
+    static const uint8_t start_key[] = {FB_TAG_REDO};
+    fb_span start;
+    return fb_lmdb_env_look(&store->env, fb_span_of(start_key, sizeof start_key), &start) == 0 &&
+           start.len != 0;
+}
+
 static fb_status store_open(fb_lmdb *store, char *why, size_t why_len)
 {
     fb_error error = FB_OK;
@@ -745,6 +759,12 @@ static fb_status store_open(fb_lmdb *store, char *why, size_t why_len)
     if (rc != 0) {
         say(why, why_len, "%s: %s", store->directory, fb_lmdb_text(rc));
         return fb_lmdb_error(rc);
+    }
+    if (store->options.documents_ops == NULL && has_documents(store)) {
+        say(why, why_len,
+            "the records of this node are in a document store: run it with that as its --store, or "
+            "bring them back with `faberio store migrate --to local`");
+        return FB_ERR_STORE_FAILED;
     }
     store->env.must_exist = true;
     if (store->env.made && store->opening.found == FB_LMDB_FOUND_SOUND) {

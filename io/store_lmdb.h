@@ -43,7 +43,7 @@
 /* A near read has at most so many entries; one that took longer than that waited for the disk, and
  * the store's thread is asked for a while. So the loop waits for a twentieth of its time at most.
  */
-#define FB_LMDB_NEAR_ENTRIES  64u
+#define FB_LMDB_NEAR_ENTRIES  512u
 #define FB_LMDB_NEAR_BYTES    65536u
 #define FB_LMDB_NEAR_SLOW_NS  UINT64_C(1000000)
 #define FB_LMDB_NEAR_PAUSE_NS UINT64_C(20) /* times what it took */
@@ -137,11 +137,12 @@ void fb_lmdb_read(fb_lmdb *store, uint64_t operation, fb_span read_set);
 
 /* Answers a small read set at once, on the caller's thread: *out is to be handed over as
  * FB_EV_READ_DONE (the bytes are the store's until the next call). False: ask fb_lmdb_read; the set
- * is large, a commit is under way, the environment is being opened anew, something is wrong with
+ * is large, a commit has just ended, the environment is being opened anew, something is wrong with
  * what was read, or lately a read had to wait for the disk.
  *
- * It is right because LMDB's readers see whole commits, each only when it is on the disk; and
- * because a commit that begins or ends meanwhile shows in its turn, so the state is that of w. */
+ * It is right because LMDB's readers see whole commits, each only when it is on the disk, and tell
+ * which one it is: so the state is that of w, also while the next commit is under way, and who
+ * reads need not wait for its fsync. */
 typedef struct fb_lmdb_near {
     uint64_t w;
     fb_span bytes;

@@ -36,6 +36,7 @@ fb_exit fb_cmd_record_watch(fb_cli *cli);
 fb_exit fb_cmd_export(fb_cli *cli);
 fb_exit fb_cmd_import(fb_cli *cli);
 fb_exit fb_cmd_verify(fb_cli *cli);
+fb_exit fb_cmd_store_migrate(fb_cli *cli);
 fb_exit fb_cmd_conflicts_list(fb_cli *cli);
 fb_exit fb_cmd_conflicts_resolve(fb_cli *cli);
 

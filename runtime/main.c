@@ -49,6 +49,14 @@ static const fb_command commands[] = {
      "Reads all of it while the node goes on, and compares each value with its checksum.\n"
      "Exit code 1 when some do not match.",
      0, 0, fb_cmd_scrub, NULL},
+    {"store migrate", "--from STORE --to STORE", "move the records of a node that does not run",
+     "from= to=",
+     "STORE: one of them `local`, the other one mongodb://HOST/DATABASE.\n"
+     "What was moved is read back and compared before it is given up where it was. One that was\n"
+     "interrupted goes on when it is called again. Exit code 75 when the server does not answer "
+     "or\n"
+     "the node runs, 5 when other programs changed documents that the node has not read yet.",
+     0, 0, fb_cmd_store_migrate, NULL},
     {"peers", "", "links and addresses of peers", "", NULL, 0, 0, fb_cmd_peers, NULL},
     {"peers add", "HOST:PORT [--space SPACE]", "dial this address from now on", "space=", NULL, 1,
      1, fb_cmd_peers_add, NULL},

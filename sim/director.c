@@ -824,8 +824,7 @@ void fb_sim_at_script(fb_sim_world *world)
         if (world->now_ns > fb_sim_agreed_by_ns(world)) {
             stall_text(world, text, sizeof text);
             fb_sim_violated(
-                world, FB_SIM_LIVENESS, "converges",
-                "round %llu: no agreement %llu s after the heal:%s", (unsigned long long)d->round,
+                world, FB_SIM_LIVENESS, "converges", "no agreement %llu s after the heal:%s",
                 (unsigned long long)((world->now_ns - d->phase_since_ns) / SECOND), text);
             break;
         }

@@ -149,19 +149,6 @@ static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
 
 /* Judging */
 
-/* A statement that the signer had applied and that was taken back since comes no more: nothing
- * waits for it. What counts of its author is known then. */
-static bool is_taken_back(const fb_node *node, const judged *j, const fb_epoch_entry *e)
-{
-    uint32_t own = fb_area_own(node, j->space);
-    const fb_signed batch = {.claim = FB_CLAIM_FIRST,
-                             .area = fb_area_get(node, own)->id,
-                             .own_area = true,
-                             .incarnation = e->incarnation,
-                             .number = e->batch};
-    return fb_space_is_cut(node, j->space, e->node, &batch);
-}
-
 static fb_status judge_epoch(const fb_node *node, judged *j)
 {
     uint32_t own = fb_area_own(node, j->space);
@@ -171,24 +158,20 @@ static fb_status judge_epoch(const fb_node *node, judged *j)
         if (e.incarnation == 0) continue;
         uint32_t entry = fb_vector_find(node, own, e.node, e.incarnation);
         if (entry != FB_NONE) {
-            if (fb_vector_get(node, entry)->batch < e.batch && !is_taken_back(node, j, &e)) {
-                return FB_ERR_BATCH_EPOCH;
-            }
+            if (fb_vector_get(node, entry)->batch < e.batch) return FB_ERR_BATCH_EPOCH;
             continue;
         }
         if (j->op == NULL) {
-            if (!fb_vector_knows(node, own, e.node) && !is_taken_back(node, j, &e)) {
-                return FB_ERR_BATCH_EPOCH;
-            }
+            if (!fb_vector_knows(node, own, e.node)) return FB_ERR_BATCH_EPOCH;
             continue; /* the store will tell */
         }
         bool known;
         fb_life life;
         if (life_at(node, j, true, e.node, e.incarnation, &known, &life)) {
-            if (life.batch < e.batch && !is_taken_back(node, j, &e)) return FB_ERR_BATCH_EPOCH;
+            if (life.batch < e.batch) return FB_ERR_BATCH_EPOCH;
         } else if (!known) {
             j->again = true;
-        } else if (!is_taken_back(node, j, &e)) {
+        } else {
             return FB_ERR_BATCH_EPOCH;
         }
     }
@@ -273,7 +256,7 @@ static fb_status judge_author(fb_node *node, const judged *j)
     for (uint32_t i = 0; i < j->batch->count; i++) {
         fb_field_write fields[FB_RECORD_FIELDS_MAX];
         fb_own_change own;
-        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), j->claim,
+        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), j->batch->number, j->claim,
                          (fb_span){NULL, 0}, fields, &own);
         FB_TRY(fb_space_check_statement(node, j->space, &own));
     }
@@ -597,8 +580,8 @@ static void fold(fb_node *node, const judged *j, fb_span bytes)
     for (uint32_t i = 0; i < j->batch->count; i++) {
         fb_field_write fields[FB_RECORD_FIELDS_MAX];
         fb_own_change own;
-        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), j->claim, bytes, fields,
-                         &own);
+        fb_own_change_of(&j->changes[i], j->batch->author, dot_of(j, i), j->batch->number, j->claim,
+                         bytes, fields, &own);
         fb_space_fold(node, j->space, &own);
     }
 }

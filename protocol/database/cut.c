@@ -166,6 +166,8 @@ static void next(fb_node *node)
         uint32_t here = at - 1;
         at = area->next;
         if (c->own_alone && area->kind != FB_AREA_SPACE) continue;
+        /* Nothing came of it, and its place may be another one's before it is read. */
+        if (!area->stored) continue;
         if (fb_id_compare(area->id, c->after) <= 0) continue;
         index = here;
         break;

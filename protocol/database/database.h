@@ -41,8 +41,9 @@ fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb
                             fb_id record, const fb_field_write *fields, uint32_t count,
                             fb_write_done done, uint64_t user);
 
-/* What counts of the statements about some member is another now: what is above a cut is taken
- * back from now on, and nothing comes into those areas until that is done. */
+/* What counts of the statements about some member is another now: data that is above a cut, or that
+ * its writer had no right to, is taken back from now on, and nothing comes into those areas until
+ * that is done. */
 void fb_database_cuts_changed(fb_node *node, uint32_t space);
 
 /* The cut of a member at all that is held of it now, in the space's own area alone or in all, as
@@ -58,6 +59,15 @@ typedef void (*fb_cut_done)(fb_node *node, uint64_t user, fb_status status,
                             const fb_cut_text *text);
 fb_status fb_database_cut(fb_node *node, uint32_t space, fb_id peer, bool own_alone,
                           fb_cut_done done, uint64_t user);
+
+/* Reads every change of one record of the space's own area that is held: `each` for one after the
+ * other, then done, in a run that may put so many bytes in one entry; FB_OK, or the reading failed.
+ * FB_ERR_BUSY: another one is being read, or something is not in a batch yet. */
+struct fb_own_change;
+typedef void (*fb_each_own)(fb_node *node, void *user, const struct fb_own_change *change);
+typedef void (*fb_each_own_done)(fb_node *node, void *user, fb_status status);
+fb_status fb_database_each_own(fb_node *node, uint32_t space, fb_id record, uint32_t put_bytes,
+                               fb_each_own each, fb_each_own_done done, void *user);
 
 /* A space appeared (created or joined): its own area exists from now on. Puts what is to be stored
  * into the set being built. */

@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a cut takes away is taken back. DESIGN 3.1, Revocation: above the cut everything is refused
- * everywhere, and what only a cut change had replaced lives again.
+/* What a cut takes away is taken back, and so is what somebody wrote who is no member any more.
+ * DESIGN 3.1, Revocation: above the cut everything is refused everywhere, and what only a cut
+ * change had replaced lives again. (Statements stay, they are judged: space/judge.h.)
  *
  * One batch after another, the last one of a life first: each record that it touched is merged anew
- * from all changes of the area's batches that are not above a cut, as if it had never come; then
- * the batch goes, and the life's entry stands at the one before. That reads the whole area for each
- * such record: what is above a cut is as a rule what somebody signed in the moment it was put out.
- * A crash in between repeats at most one batch. Until all of it is done nothing comes into the
- * area. */
+ * from all other batches of the area, as if it had never come; then the batch goes, and the life's
+ * entry stands at the one before. So after each the records are those of the batches that are here,
+ * whatever is stated next. That reads the whole area for each such record: what is above a cut is
+ * as a rule what somebody signed in the moment it was put out. A crash in between repeats at most
+ * one batch. Until all of it is done nothing comes into the area. */
 #include "protocol/database/mend.h"
 
 #include "protocol/base/mutant.h"
 
 #define LIVES    128u
-#define TEXT_MAX 2048u
 #define RETRY_NS UINT64_C(2000000)
-#define PAGE_MAX 8u
+#define PAGE_MAX 64u
 
 enum { MEND_IDLE, MEND_READ, MEND_SCAN, MEND_VALUES, MEND_COMMIT, MEND_REMOVE };
-
-typedef struct kept_change {
-    uint32_t len;
-    uint8_t bytes[TEXT_MAX];
-    fb_dot dot;
-    fb_b32 author;
-    uint64_t claim;
-} kept_change;
 
 typedef struct closed_life {
     fb_id node;
@@ -49,18 +41,15 @@ struct fb_mend {
     uint64_t claim_before;
     uint32_t count, at;
     fb_id records[FB_BATCH_CHANGES_MAX];
-    uint8_t *going; /* the batch itself */
-    size_t going_max;
-    size_t going_len;
     /* The record at hand: as merged so far. */
     bool touched; /* by a change that stays */
     uint8_t *state;
     size_t state_len;
-    kept_change text; /* of a record that is one: the statement that counts then */
     uint8_t from[FB_BATCH_KEY_BYTES + 1];
     size_t from_len;
     uint32_t life_count;
     closed_life lives[LIVES]; /* closed ones that the page names */
+    uint32_t page;            /* batches of the page that they are all of: those are merged */
 };
 
 static void go(fb_node *node);
@@ -70,13 +59,8 @@ static void later(fb_node *node, uint64_t ns)
     fb_timer_set(node, &node->database->mend->timer, fb_add_sat_u64(node->mono_ns, ns));
 }
 
-static bool own_area(const fb_node *node, uint32_t area)
-{
-    return fb_area_get(node, area)->kind == FB_AREA_SPACE;
-}
-
-static bool is_cut(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation,
-                   uint64_t number, uint64_t claim, const uint8_t *hash)
+static bool is_lost(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation,
+                    uint64_t number, uint64_t claim, const uint8_t *hash)
 {
     const fb_area *a = fb_area_get(node, area);
     const fb_signed batch = {.claim = claim,
@@ -85,7 +69,7 @@ static bool is_cut(const fb_node *node, uint32_t area, fb_id signer, uint64_t in
                              .incarnation = incarnation,
                              .number = number,
                              .hash = hash};
-    return fb_space_is_cut(node, a->space, signer, &batch);
+    return fb_space_is_lost(node, a->space, signer, &batch);
 }
 
 /* A head that is above a cut. */
@@ -96,7 +80,7 @@ static uint32_t bitten(const fb_node *node, uint32_t area)
         uint32_t entry = at - 1;
         at = v->next;
         if (v->closed || v->batch == 0) continue;
-        if (is_cut(node, area, v->node, v->incarnation, v->batch, v->claim, v->hash)) return entry;
+        if (is_lost(node, area, v->node, v->incarnation, v->batch, v->claim, v->hash)) return entry;
     }
     return FB_NONE;
 }
@@ -153,15 +137,9 @@ void fb_mend_layout(fb_node *node, fb_arena *arena)
     size_t most = node->options.sizes.write_set_bytes / 4;
     if (most > FB_RECORD_BYTES_MAX_STORED) most = FB_RECORD_BYTES_MAX_STORED;
     uint8_t *state = fb_arena_take(arena, most, 1);
-    /* A batch came as one piece of a call, or was made to fit one. */
-    size_t going_max = node->options.sizes.call_bytes;
-    if (going_max > FB_BATCH_BYTES_MAX) going_max = FB_BATCH_BYTES_MAX;
-    uint8_t *going = fb_arena_take(arena, going_max, 1);
     fb_timer_register(node, FB_TIMER_MEND, mend_due, 1);
     if (node->database == NULL) return;
     m->state = state;
-    m->going = going;
-    m->going_max = going_max;
     node->database->mend = m;
 }
 
@@ -230,9 +208,6 @@ static void read_run(fb_node *node, fb_op *op)
         if (!known) m->records[m->count++] = changes[i].record;
     }
     m->claim_before = FB_CLAIM_FIRST;
-    /* One of a time when calls were larger: what it said is unfolded at the next start. */
-    m->going_len = entry.value.len <= m->going_max ? entry.value.len : 0;
-    memcpy(m->going, entry.value.p, m->going_len);
     fb_batch before;
     if (m->batch > 1 && fb_op_value(node, op, 1, &entry) && entry.value.len == entry.value_len &&
         fb_batch_decode(entry.value, &before, changes) == FB_OK) {
@@ -296,7 +271,8 @@ static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
     return false;
 }
 
-static void add_lives(fb_node *node, fb_dots dots)
+/* False when there are more than are kept. */
+static bool add_lives(fb_node *node, fb_dots dots)
 {
     struct fb_mend *m = node->database->mend;
     for (uint32_t i = 0; i < dots.count; i++) {
@@ -307,12 +283,16 @@ static void add_lives(fb_node *node, fb_dots dots)
             known = known || (m->lives[k].incarnation == dot.incarnation &&
                               fb_id_equal(m->lives[k].node, dot.node));
         }
-        if (known || m->life_count == LIVES) continue;
+        if (known) continue;
+        if (m->life_count == LIVES) return false;
         m->lives[m->life_count++] = (closed_life){dot.node, dot.incarnation};
     }
+    return true;
 }
 
-/* One batch of a page: whose it is, and whether it stays. */
+/* One batch of a page: whose it is, and whether it stays. All but the one that goes stay here, also
+ * those whose turn comes next: they may be let stay by what is stated before that, and then the
+ * record has to hold them. */
 static bool take_batch(fb_node *node, fb_read_entry entry, fb_batch *batch, fb_id *signer)
 {
     const struct fb_mend *m = node->database->mend;
@@ -323,46 +303,12 @@ static bool take_batch(fb_node *node, fb_read_entry entry, fb_batch *batch, fb_i
         fb_batch_decode(entry.value, batch, node->database->changes) != FB_OK) {
         return false;
     }
-    return !is_cut(node, m->area, *signer, batch->incarnation, batch->number,
-                   fb_batch_claim(batch, *signer), NULL);
-}
-
-static void keep(kept_change *kept, fb_span bytes, fb_dot dot, const fb_batch *batch, fb_id signer)
-{
-    if (bytes.len > sizeof kept->bytes) return;
-    kept->len = (uint32_t)bytes.len;
-    memcpy(kept->bytes, bytes.p, bytes.len);
-    kept->dot = dot;
-    kept->author = batch->author;
-    kept->claim = fb_batch_claim(batch, signer);
-}
-
-static bool kept_own(const kept_change *kept, fb_field_write *fields, fb_own_change *out)
-{
-    fb_change change;
-    if (kept->len == 0 || fb_change_decode(fb_span_of(kept->bytes, kept->len), &change) != FB_OK) {
-        return false;
+    if (MUTANT(NEXT_TAKEN_AS_GONE, false, true)) {
+        return !is_lost(node, m->area, *signer, batch->incarnation, batch->number,
+                        fb_batch_claim(batch, *signer), NULL);
     }
-    fb_own_change_of(&change, kept->author, kept->dot, kept->claim, (fb_span){NULL, 0}, fields,
-                     out);
-    return true;
-}
-
-/* Of a record of the own area that holds a text: which statement of it counts. */
-static void keep_text(struct fb_mend *m, fb_span bytes, const fb_change *change, fb_dot dot,
-                      const fb_batch *batch, fb_id signer)
-{
-    uint8_t a[FB_DOT_BYTES], b[FB_DOT_BYTES];
-    fb_change before;
-    if (m->text.len != 0 &&
-        fb_change_decode(fb_span_of(m->text.bytes, m->text.len), &before) == FB_OK) {
-        fb_writer w = fb_writer_of(a, sizeof a);
-        fb_write_dot(&w, m->text.dot);
-        w = fb_writer_of(b, sizeof b);
-        fb_write_dot(&w, dot);
-        if (fb_stamp_compare(change->stamp, b, before.stamp, a) <= 0) return;
-    }
-    keep(&m->text, bytes, dot, batch, signer);
+    return batch->number != m->batch || batch->incarnation != m->incarnation ||
+           !fb_id_equal(*signer, m->signer);
 }
 
 static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_id signer)
@@ -370,15 +316,12 @@ static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_i
     struct fb_mend *m = node->database->mend;
     const fb_change *changes = node->database->changes;
     const fb_merge_ops ops = {at, covered, NULL, NULL};
-    fb_reader r = fb_reader_of(batch->items);
     for (uint32_t i = 0; i < batch->count; i++) {
-        fb_span bytes = fb_read_span32(&r);
         if (!fb_id_equal(changes[i].record, m->records[m->at])) continue;
         at->dot = (fb_dot){signer, batch->incarnation, batch->first_seq + i};
         fb_record record;
         fb_merged merged;
         m->touched = true;
-        if (own_area(node, m->area)) keep_text(m, bytes, &changes[i], at->dot, batch, signer);
         if (fb_record_decode(fb_span_of(m->state, m->state_len), &record) != FB_OK ||
             fb_record_merge(&record, &changes[i], at->dot, &ops, node->database->stage.merged,
                             node->database->stage.scratch, node->database->record_max,
@@ -407,21 +350,40 @@ static void begin_page(fb_node *node, fb_op_run run, size_t bytes, size_t entrie
     fb_op_issue(node, op);
 }
 
-/* The page is done: the next one, or what follows the last. */
-static bool page_over(fb_node *node, fb_op *op)
+/* So many batches of the page are done: the next one, or what follows the last. */
+static bool page_over(fb_node *node, fb_op *op, uint32_t count)
 {
     struct fb_mend *m = node->database->mend;
-    if (fb_op_range_whole(node, op, 0)) {
+    if (count == fb_op_range_count(node, op, 0) && fb_op_range_whole(node, op, 0)) {
         m->from_len = 0;
         return true;
     }
-    uint32_t count = fb_op_range_count(node, op, 0);
     fb_span after =
         count > 0 ? fb_op_range_entry(node, op, 0, count - 1).key : fb_op_range_next(node, op, 0);
     memcpy(m->from, after.p, after.len);
     m->from[after.len] = 0;
     m->from_len = after.len + 1;
     return false;
+}
+
+/* The closed lives that one batch names; false: no place for all of them. */
+static bool page_lives(fb_node *node, fb_read_entry entry)
+{
+    const struct fb_mend *m = node->database->mend;
+    fb_batch batch;
+    fb_id signer;
+    if (!take_batch(node, entry, &batch, &signer)) return true;
+    for (uint32_t k = 0; k < batch.count; k++) {
+        const fb_change *change = &node->database->changes[k];
+        if (!fb_id_equal(change->record, m->records[m->at])) continue;
+        if (!add_lives(node, change->replaced)) return false;
+        fb_change_walk walk = fb_change_walk_of(change);
+        fb_change_field field;
+        while (fb_change_next(&walk, &field)) {
+            if (!add_lives(node, field.replaced)) return false;
+        }
+    }
+    return true;
 }
 
 static void scan_run(fb_node *node, fb_op *op)
@@ -431,20 +393,12 @@ static void scan_run(fb_node *node, fb_op *op)
     uint32_t count = fb_op_range_count(node, op, 0);
     if (fb_op_round(op) == 1) {
         m->life_count = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            fb_batch batch;
-            fb_id signer;
-            fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
-            if (!take_batch(node, entry, &batch, &signer)) continue;
-            for (uint32_t k = 0; k < batch.count; k++) {
-                const fb_change *change = &node->database->changes[k];
-                if (!fb_id_equal(change->record, m->records[m->at])) continue;
-                add_lives(node, change->replaced);
-                fb_change_walk walk = fb_change_walk_of(change);
-                fb_change_field field;
-                while (fb_change_next(&walk, &field)) add_lives(node, field.replaced);
-            }
+        m->page = 0;
+        while (m->page < count && page_lives(node, fb_op_range_entry(node, op, 0, m->page))) {
+            m->page++;
         }
+        /* One that names more lives than are kept is merged with those there are. */
+        if (m->page == 0 && count != 0) m->page = 1;
         for (uint32_t i = 0; i < m->life_count; i++) {
             uint8_t key[FB_VECTOR_KEY_BYTES];
             fb_op_read_key(op,
@@ -456,14 +410,15 @@ static void scan_run(fb_node *node, fb_op *op)
         fb_op_issue(node, op);
         return;
     }
+    if (m->page > count) m->page = count;
     merge_at at = {.node = node, .op = op, .first_life = 1};
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < m->page; i++) {
         fb_batch batch;
         fb_id signer;
         fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
         if (take_batch(node, entry, &batch, &signer)) merge_batch(node, &at, &batch, signer);
     }
-    if (page_over(node, op)) {
+    if (page_over(node, op, m->page)) {
         fb_record record;
         bool apart = fb_record_decode(fb_span_of(m->state, m->state_len), &record) == FB_OK &&
                      record.apart != 0;
@@ -520,7 +475,7 @@ static void values_run(fb_node *node, fb_op *op)
             }
         }
     }
-    if (page_over(node, op)) m->phase = MEND_COMMIT;
+    if (page_over(node, op, count)) m->phase = MEND_COMMIT;
     go(node);
 }
 
@@ -571,23 +526,6 @@ static fb_status stage_record(fb_node *node, fb_op *op, const fb_reads *reads, b
     return stage->overflow ? FB_ERR_LIMIT : FB_OK;
 }
 
-/* The statement that goes, of the record at hand. */
-static bool going_own(fb_node *node, fb_field_write *fields, fb_own_change *out)
-{
-    const struct fb_mend *m = node->database->mend;
-    fb_batch batch;
-    fb_change *changes = node->database->changes;
-    if (fb_batch_decode(fb_span_of(m->going, m->going_len), &batch, changes) != FB_OK) return false;
-    for (uint32_t i = 0; i < batch.count; i++) {
-        if (!fb_id_equal(changes[i].record, m->records[m->at])) continue;
-        fb_dot dot = {m->signer, batch.incarnation, batch.first_seq + i};
-        fb_own_change_of(&changes[i], batch.author, dot, FB_CLAIM_FIRST, (fb_span){NULL, 0}, fields,
-                         out);
-        return true;
-    }
-    return false;
-}
-
 static void observe_mended(fb_node *node)
 {
     const struct fb_mend *m = node->database->mend;
@@ -626,12 +564,6 @@ static void commit_run(fb_node *node, fb_op *op)
     }
     fb_stage_commit(node);
     observe_mended(node);
-    fb_field_write fields[2][FB_RECORD_FIELDS_MAX];
-    fb_own_change by, text;
-    if (own_area(node, m->area) && going_own(node, fields[0], &by)) {
-        bool left = kept_own(&m->text, fields[1], &text);
-        fb_space_unfold_text(node, m->space, &by, left ? &text : NULL);
-    }
     m->at++;
     m->phase = m->at < m->count ? MEND_SCAN : MEND_REMOVE;
     m->from_len = 0;
@@ -691,9 +623,6 @@ static void remove_run(fb_node *node, fb_op *op)
             fb_life_decode(value.value, &life) == FB_OK) {
             fb_vector_reopen(node, m->area, m->signer, m->previous_incarnation, &life);
         }
-    }
-    if (own_area(node, m->area)) {
-        fb_space_unfold(node, m->space, m->signer, m->incarnation, m->first_seq);
     }
     observe_cut(node);
     fb_count(node, FB_COUNTER_BATCHES_CUT, 1);
@@ -764,7 +693,6 @@ static void go(fb_node *node)
         if (m->from_len == 0) {
             m->state_len = 0;
             m->touched = false;
-            m->text.len = 0;
         }
         begin_page(node, scan_run, 0, 0);
         break;

@@ -20,6 +20,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_get_layout(node);
     fb_area_list_layout(node);
     fb_cut_layout(node, arena);
+    fb_own_reading_layout(node, arena);
     fb_mend_layout(node, arena);
 }
 
@@ -36,6 +37,7 @@ static void reset(fb_node *node)
     fb_put_reset(node);
     fb_watch_reset(node);
     fb_cut_reset(node);
+    fb_own_reading_reset(node);
     fb_mend_reset(node);
     node->database->serial = 0;
     memset(node->database->secret, 0, sizeof node->database->secret);

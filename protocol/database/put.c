@@ -406,9 +406,12 @@ static void fold_own(fb_node *node, uint32_t area, fb_span bytes, uint64_t seq)
     FB_ASSERT(status == FB_OK); /* it was encoded here */
     fb_field_write fields[FB_RECORD_FIELDS_MAX];
     fb_own_change own;
-    uint32_t space = fb_area_get(node, area)->space;
+    const fb_area *a = fb_area_get(node, area);
+    uint32_t space = a->space;
+    /* It stands in the batch that is being filled, which comes after the last one sealed. */
     fb_own_change_of(&change, node->self_key, (fb_dot){node->self, node->incarnation, seq},
-                     fb_space_claim(node, space), (fb_span){NULL, 0}, fields, &own);
+                     fb_vector_get(node, a->own - 1)->batch + 1, fb_space_claim(node, space),
+                     (fb_span){NULL, 0}, fields, &own);
     fb_space_fold(node, space, &own);
 }
 

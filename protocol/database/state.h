@@ -376,7 +376,8 @@ struct fb_database {
 
     struct fb_mend *mend;       /* mend.c */
     struct fb_cutting *cutting; /* cut.c */
-    uint8_t *statement;         /* items of a statement that is being written */
+    struct fb_own_reading *own_reading;
+    uint8_t *statement; /* items of a statement that is being written */
     size_t statement_cap;
 };
 
@@ -526,8 +527,10 @@ void fb_refuse(fb_node *node, fb_request request, fb_status status);
 
 /* own.c: a change of a space's own area as the space plane sees it. fields has room for
  * FB_RECORD_FIELDS_MAX. */
-void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, uint64_t claim,
-                      fb_span batch, fb_field_write *fields, fb_own_change *out);
+void fb_own_change_of(const fb_change *change, fb_b32 author, fb_dot dot, uint64_t number,
+                      uint64_t claim, fb_span batch, fb_field_write *fields, fb_own_change *out);
+void fb_own_reading_layout(fb_node *node, fb_arena *arena);
+void fb_own_reading_reset(fb_node *node);
 
 /* show.c: values that are stored apart are asked for by fb_show_read in one round and taken in the
  * same order by fb_show_write in the next. */

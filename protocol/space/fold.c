@@ -5,15 +5,15 @@
 #include "protocol/identity/identity.h"
 #include "protocol/link/link.h"
 #include "protocol/space/introduce.h"
-#include "protocol/space/standing.h"
+#include "protocol/space/judge.h"
 #include "protocol/space/store.h"
 
 /* An own statement that could not be written (every operation was taken) is tried again. */
 #define DUTY_RETRY_NS UINT64_C(50000000)
 
-/* The member that signs, and what it may do as what it says to be. */
+/* The member that signs. */
 static fb_status author_of(const fb_node *node, uint32_t space, const fb_b32 *author,
-                           uint64_t claim, uint32_t *member, fb_role *role)
+                           uint32_t *member)
 {
     uint32_t index = fb_member_find(node, space, fb_node_id_of(node->options.provider, author));
     if (index == FB_NONE) return FB_ERR_BATCH_POLICY;
@@ -23,38 +23,44 @@ static fb_status author_of(const fb_node *node, uint32_t space, const fb_b32 *au
         return FB_ERR_BATCH_POLICY;
     }
     *member = index;
-    return fb_standing_role(node, index, claim, role);
+    return FB_OK;
 }
 
 /* MP-6-14 */
-fb_status fb_space_check_author(const fb_node *node, uint32_t space, const fb_signed *batch)
+static fb_status check_data(const fb_node *node, uint32_t member, const fb_signed *batch)
 {
-    uint32_t member;
     fb_role role;
-    FB_TRY(author_of(node, space, &batch->author, batch->claim, &member, &role));
-    bool may =
-        batch->own_area ? role != FB_ROLE_NONE : role == FB_ROLE_ADMIN || role == FB_ROLE_WRITER;
+    FB_TRY(fb_standing_role(node, member, batch->claim, &role));
+    bool may = role == FB_ROLE_ADMIN || role == FB_ROLE_WRITER;
     if (!MUTANT(READERS_WRITE, may, role != FB_ROLE_NONE)) return FB_ERR_BATCH_POLICY;
     return MUTANT(CUT_NOT_JUDGED,
-                  fb_standing_judge(node, member, batch->claim, batch->area, batch->own_area,
-                                    batch->incarnation, batch->number, batch->hash),
+                  fb_standing_judge(node, member, batch->claim, batch->area, batch->incarnation,
+                                    batch->number, batch->hash),
                   FB_OK);
 }
 
-bool fb_space_is_cut(const fb_node *node, uint32_t space, fb_id signer, const fb_signed *batch)
+/* In the own area whoever was ever stated to be a member: what counts is judged of all of it. */
+fb_status fb_space_check_author(const fb_node *node, uint32_t space, const fb_signed *batch)
+{
+    uint32_t member;
+    bool admin;
+    FB_TRY(author_of(node, space, &batch->author, &member));
+    return batch->own_area ? fb_standing_stated(node, member, batch->claim, &admin)
+                           : check_data(node, member, batch);
+}
+
+bool fb_space_is_lost(const fb_node *node, uint32_t space, fb_id signer, const fb_signed *batch)
 {
     uint32_t member = fb_member_find(node, space, signer);
-    return member != FB_NONE &&
-           fb_standing_judge(node, member, batch->claim, batch->area, batch->own_area,
-                             batch->incarnation, batch->number, batch->hash) != FB_OK;
+    return !batch->own_area && member != FB_NONE && check_data(node, member, batch) != FB_OK;
 }
 
 uint64_t fb_space_limit(const fb_node *node, uint32_t space, fb_id signer, fb_id area,
                         bool own_area, uint64_t incarnation)
 {
     uint32_t member = fb_member_find(node, space, signer);
-    return member == FB_NONE ? UINT64_MAX
-                             : fb_standing_limit(node, member, area, own_area, incarnation);
+    return own_area || member == FB_NONE ? UINT64_MAX
+                                         : fb_standing_limit(node, member, area, incarnation);
 }
 
 bool fb_space_has_cuts(const fb_node *node, uint32_t space)
@@ -99,13 +105,13 @@ static fb_status check(const fb_node *node, uint32_t space, const fb_own_change 
     }
     bool self = fb_b32_equal(statement->key, change->author);
     uint32_t author;
-    fb_role role;
+    bool admin;
     if (statement->kind == FB_STATEMENT_SPACE) {
         /* The root of trust came with the invite, or this node is the creator. */
         return self && fb_b32_equal(change->author, s->creator) ? FB_OK : FB_ERR_BATCH_POLICY;
     }
-    FB_TRY(author_of(node, space, &change->author, change->claim, &author, &role));
-    bool admin = role == FB_ROLE_ADMIN;
+    FB_TRY(author_of(node, space, &change->author, &author));
+    FB_TRY(fb_standing_stated(node, author, change->claim, &admin));
     switch (statement->kind) {
     case FB_STATEMENT_SPACE:
         break;
@@ -120,7 +126,7 @@ static fb_status check(const fb_node *node, uint32_t space, const fb_own_change 
         if (!fb_b32_equal(statement->key, s->creator)) return FB_ERR_STATEMENT;
         return MUTANT(ANYBODY_RENAMES, admin, true) ? FB_OK : FB_ERR_BATCH_POLICY;
     case FB_STATEMENT_ADDRESS:
-        return self && role != FB_ROLE_NONE ? FB_OK : FB_ERR_BATCH_POLICY;
+        return self ? FB_OK : FB_ERR_BATCH_POLICY;
     }
     return FB_ERR_UNSUPPORTED;
 }
@@ -209,38 +215,14 @@ static fb_dot_stamp stamp_of(const fb_own_change *change)
                           change->dot_seq};
 }
 
-static void set_name(fb_space *space, const fb_statement *statement)
-{
-    space->name_len = statement->text_len;
-    memcpy(space->name, statement->text, statement->text_len);
-}
-
-/* A label: nothing is found by it but at this node. */
-static void fold_name(fb_node *node, uint32_t index, const fb_statement *statement,
-                      const fb_own_change *change)
-{
-    fb_space *space = fb_space_at(node, index);
-    fb_dot_stamp at = stamp_of(change);
-    bool later = space->name_at.incarnation == 0 || fb_dot_stamp_compare(&at, &space->name_at) > 0;
-    if (!MUTANT(NAME_THAT_COMES_LAST, later, true)) return;
-    if (space->name_at.incarnation == 0) {
-        space->root_len = space->name_len;
-        memcpy(space->root_name, space->name, space->name_len);
-    }
-    space->name_at = at;
-    set_name(space, statement);
-    fb_space_touch(node, index);
-    fb_space_put(node, index);
-    fb_space_observe_name(node, index);
-}
-
 static void fold_root(fb_node *node, uint32_t index, const fb_statement *statement)
 {
     fb_space *space = fb_space_at(node, index);
     if (space->rooted) return;
     space->rooted = true;
     if (space->name_at.incarnation == 0) {
-        set_name(space, statement);
+        space->name_len = statement->text_len;
+        memcpy(space->name, statement->text, statement->text_len);
     } else {
         space->root_len = statement->text_len;
         memcpy(space->root_name, statement->text, statement->text_len);
@@ -268,31 +250,64 @@ static void fold_own(fb_node *node, uint32_t index, fb_span batch)
     plan_dials(node, index);
 }
 
+/* Rows of members that changed because of what was stated about others: there may be many. */
+
+#define ROWS_AT_ONCE 8u
+
+static void rows_run(fb_node *node, fb_op *op)
+{
+    uint32_t space = *(const uint32_t *)fb_op_context(op), count = 0;
+    fb_space *s = fb_space_at(node, space);
+    s->rows_running = false;
+    if (!s->used || fb_op_status(op) != FB_OK) return;
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
+        fb_member *member = fb_member_at(node, m);
+        if (!member->row_due) continue;
+        if (count++ == ROWS_AT_ONCE) {
+            fb_timer_set(node, &s->timer, node->mono_ns);
+            return;
+        }
+        member->row_due = false;
+        fb_member_put(node, m);
+    }
+    s->rows_due = false;
+}
+
+static void put_rows(fb_node *node, uint32_t space)
+{
+    fb_space *s = fb_space_at(node, space);
+    if (!s->rows_due || s->rows_running) return;
+    fb_op *op =
+        fb_op_begin(node, FB_OP_WRITER, rows_run, ROWS_AT_ONCE * FB_MEMBER_PUT_BYTES, ROWS_AT_ONCE);
+    if (op == NULL) {
+        fb_timer_set(node, &s->timer, fb_add_sat_u64(node->mono_ns, DUTY_RETRY_NS));
+        return;
+    }
+    s->rows_running = true;
+    *(uint32_t *)fb_op_context(op) = space;
+    fb_op_issue(node, op);
+}
+
 /* What counts of all that was stated about a member, worked out anew. */
-static void recount(fb_node *node, uint32_t space, uint32_t index, fb_span batch)
+static void recount(fb_node *node, uint32_t space, uint32_t index, const fb_own_change *by)
 {
     fb_member *m = fb_member_at(node, index);
+    fb_space *s = fb_space_at(node, space);
     uint32_t top = fb_standing_top(node, index);
-    bool creator = fb_b32_equal(m->key, fb_space_at(node, space)->creator);
     fb_member_status status = FB_MEMBER_APPROVED;
     fb_role role = FB_ROLE_ADMIN;
-    bool nothing = top == FB_NONE && !creator;
-    if (nothing) {
-        if (m->introduced || m->status == FB_MEMBER_PENDING) return;
-        /* What made it a member was taken back. Links name its place: it stays until START. */
-        status = FB_MEMBER_REVOKED;
-        role = FB_ROLE_NONE;
-    } else if (top != FB_NONE) {
-        const fb_standing *s = &node->spaces->standing[top];
-        role = s->role;
-        if (role == FB_ROLE_NONE) status = FB_MEMBER_REVOKED;
-        if (creator && s->number == 1) role = FB_ROLE_ADMIN;
+    bool creator = fb_b32_equal(m->key, s->creator);
+    if (top != FB_NONE) {
+        const fb_standing *counting = &node->spaces->standing[top];
+        if (!creator || counting->number != 1) role = counting->role;
+    } else if (!creator) {
+        if (m->standings == 0) return; /* nothing was stated: it asks, or was introduced */
+        role = FB_ROLE_NONE;           /* nothing of it stands */
     }
-    bool told = m->status == status && m->role == role && !m->introduced;
+    if (role == FB_ROLE_NONE) status = FB_MEMBER_REVOKED;
+    if (m->status == status && m->role == role && !m->introduced) return;
     bool self = fb_b32_equal(m->key, node->self_key);
     bool was = m->status == FB_MEMBER_APPROVED;
-    if (nothing) fb_member_delete(node, index);
-    if (told) return;
     if (m->status == FB_MEMBER_PENDING) fb_pending_delete(node, index);
     m->introduced = false;
     m->role = role;
@@ -303,9 +318,16 @@ static void recount(fb_node *node, uint32_t space, uint32_t index, fb_span batch
     }
     if (status == FB_MEMBER_REVOKED) node->spaces->shutting_w = fb_w_building(node);
     fb_member_touch(node, index);
-    if (!nothing) fb_member_put(node, index);
+    if (by != NULL) {
+        fb_member_put(node, index);
+    } else {
+        m->row_due = s->rows_due = true;
+        fb_timer_set(node, &s->timer, node->mono_ns);
+    }
     fb_member_observe(node, index);
-    if (self && status == FB_MEMBER_APPROVED && !was) fold_own(node, space, batch);
+    if (self && status == FB_MEMBER_APPROVED && !was) {
+        fold_own(node, space, by == NULL ? (fb_span){NULL, 0} : by->batch);
+    }
     if (status == FB_MEMBER_REVOKED || !was) plan_dials(node, space);
 }
 
@@ -313,7 +335,7 @@ static void recount_all(fb_node *node, uint32_t space, uint32_t but)
 {
     for (uint32_t m = fb_member_first(node, space); m != FB_NONE;) {
         uint32_t next = fb_member_next(node, m);
-        if (m != but) recount(node, space, m, (fb_span){NULL, 0});
+        if (m != but) recount(node, space, m, NULL);
         m = next;
     }
 }
@@ -334,10 +356,12 @@ static void fold_member(fb_node *node, uint32_t space, const fb_statement *state
     }
     if (!fb_standing_take(node, index, statement, change)) return;
     fb_member_touch(node, index);
-    recount(node, space, index, change->batch);
-    /* Who counts for the senior of two may be another one now. */
+    fb_space_judge(node, space);
+    recount(node, space, index, change);
+    /* Where something was taken away, what others stated may stand now, or stand no more. */
     if (fb_space_has_cuts(node, space)) {
         recount_all(node, space, index);
+        fb_space_name_is_due(node, space);
         fb_database_cuts_changed(node, space);
     }
 }
@@ -376,55 +400,12 @@ void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change)
         fold_member(node, space, &statement, change);
         break;
     case FB_STATEMENT_NAME:
-        fold_name(node, space, &statement, change);
+        fb_space_fold_name(node, space, &statement, change);
         break;
     case FB_STATEMENT_ADDRESS:
         fold_address(node, space, &statement, change);
         break;
     }
-}
-
-/* Cuts take statements back. */
-
-void fb_space_unfold(fb_node *node, uint32_t space, fb_id signer, uint64_t incarnation,
-                     uint64_t first_seq)
-{
-    fb_standing_forget(node, space, signer, incarnation, first_seq);
-    recount_all(node, space, FB_NONE);
-    fb_database_cuts_changed(node, space);
-}
-
-void fb_space_unfold_text(fb_node *node, uint32_t space, const fb_own_change *by,
-                          const fb_own_change *change)
-{
-    fb_statement statement;
-    if (fb_statement_decode(by->fields, by->count, &statement) != FB_OK) return;
-    if (statement.kind == FB_STATEMENT_NAME) {
-        fb_space *s = fb_space_at(node, space);
-        if (s->name_at.incarnation == 0) return;
-        memset(&s->name_at, 0, sizeof s->name_at);
-        s->name_len = s->root_len;
-        memcpy(s->name, s->root_name, s->root_len);
-        fb_space_touch(node, space);
-        fb_space_put(node, space);
-    } else if (statement.kind == FB_STATEMENT_ADDRESS) {
-        uint32_t index =
-            fb_member_find(node, space, fb_node_id_of(node->options.provider, &statement.key));
-        if (index == FB_NONE) return;
-        fb_member *m = fb_member_at(node, index);
-        dial(node, m, false);
-        m->address_len = 0;
-        memset(&m->address_at, 0, sizeof m->address_at);
-        fb_member_touch(node, index);
-        if (m->standings != 0) fb_member_put(node, index);
-    } else {
-        return;
-    }
-    if (change == NULL || fb_statement_decode(change->fields, change->count, &statement) != FB_OK) {
-        return;
-    }
-    if (statement.kind == FB_STATEMENT_NAME) fold_name(node, space, &statement, change);
-    if (statement.kind == FB_STATEMENT_ADDRESS) fold_address(node, space, &statement, change);
 }
 
 static bool is_put_out(const fb_node *node, uint32_t space)
@@ -577,7 +558,10 @@ void fb_space_duty_due(fb_node *node, uint32_t index)
 {
     fb_space *space = fb_space_at(node, index);
     fb_statement statement;
-    if (!space->used || space->writing || !duty_of(node, space, &statement)) return;
+    if (!space->used) return;
+    put_rows(node, index);
+    fb_space_name_again(node, index);
+    if (space->writing || !duty_of(node, space, &statement)) return;
     /* Once an incarnation: a value from a clock in the future may be shown instead for a while. */
     if (statement.kind == FB_STATEMENT_ADDRESS) space->address_said = true;
     if (duty_write(node, index, &statement) != FB_OK) {
@@ -588,6 +572,12 @@ void fb_space_duty_due(fb_node *node, uint32_t index)
 
 void fb_space_started(fb_node *node, uint32_t index)
 {
+    /* A stop may have come between a statement and what follows from it. */
+    recount_all(node, index, FB_NONE);
+    if (fb_space_has_cuts(node, index)) {
+        fb_space_at(node, index)->renamed = true;
+        fb_space_name_is_due(node, index);
+    }
     if (fb_space_at(node, index)->own == FB_NONE) fb_space_dial_inviter(node, index);
     plan_dials(node, index);
     fb_space_duty(node, index);

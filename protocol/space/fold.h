@@ -3,6 +3,7 @@
 #ifndef FB_SPACE_FOLD_H
 #define FB_SPACE_FOLD_H
 
+#include "protocol/space/statement.h"
 #include "protocol/space/table.h"
 
 /* Dials the members that said where they are, and sees to the node's own statements. */
@@ -18,6 +19,13 @@ void fb_space_dial_no_more(fb_node *node, uint32_t space, fb_span address);
  * until it is written. */
 void fb_space_duty(fb_node *node, uint32_t space);
 void fb_space_duty_due(fb_node *node, uint32_t space); /* handler of FB_TIMER_SPACE */
+
+/* A renaming came. */
+void fb_space_fold_name(fb_node *node, uint32_t space, const fb_statement *statement,
+                        const fb_own_change *change);
+/* Which renamings stand may have changed: they are read again (from FB_TIMER_SPACE). */
+void fb_space_name_is_due(fb_node *node, uint32_t space);
+void fb_space_name_again(fb_node *node, uint32_t space);
 
 /* Statements became durable: pending links of who is a member now become full (profile 7). */
 void fb_space_durable(fb_node *node);

@@ -219,7 +219,7 @@ static void reset(fb_node *node)
     spaces->space_local = spaces->application_number = 0;
     spaces->awaiting = spaces->answering = 0;
     spaces->shutting_w = 0;
-    spaces->taking_away.used = false;
+    spaces->taking_away.used = spaces->naming.used = false;
     fb_standings_reset(node);
 }
 

@@ -6,8 +6,8 @@
  * ask, and keeps those tables in the store, so that loading reads no history.
  *
  * Rights are given and taken by numbered statements; what takes names a cut (DESIGN 3.1,
- * Revocation). The fold is a function of the set of accepted statements: standing.h says how, and
- * which of two concurrent ones counts. */
+ * Revocation). All of them are accepted and kept; which of them stand, and what counts of those, is
+ * a function of their set: judge.h and standing.h say how. */
 #ifndef FB_SPACE_SPACE_H
 #define FB_SPACE_SPACE_H
 
@@ -91,7 +91,8 @@ typedef struct fb_own_change {
     uint64_t dot_seq;
     const fb_field_write *fields; /* values as JSON texts, in any order */
     uint32_t count;
-    uint64_t claim; /* of its batch */
+    uint64_t number; /* of its batch */
+    uint64_t claim;  /* of its batch */
     /* The whole signed batch that brought it, as it travels; empty for this node's own. */
     fb_span batch;
 } fb_own_change;
@@ -108,29 +109,20 @@ typedef struct fb_signed {
 } fb_signed;
 
 /* Judges the signer of a batch. FB_ERR_BATCH_POLICY: no right to write data. FB_ERR_BATCH_EPOCH: it
- * claims a statement that is not known here. FB_ERR_BATCH_CUT: it is above a cut. The caller has
- * found the header's epoch covered (an unknown one is FB_ERR_BATCH_EPOCH and parked before). */
+ * claims a statement that is not known here. FB_ERR_BATCH_CUT: it is data above a cut. The caller
+ * has found the header's epoch covered (an unknown one is FB_ERR_BATCH_EPOCH and parked before).
+ * What is stated in the own area is taken of everybody who was ever a member, and judged there. */
 fb_status fb_space_check_author(const fb_node *node, uint32_t space, const fb_signed *batch);
-/* Of one that was taken: is it above a cut now? */
-bool fb_space_is_cut(const fb_node *node, uint32_t space, fb_id signer, const fb_signed *batch);
+/* Of data that was taken: is it above a cut now, or was the right to it taken back? */
+bool fb_space_is_lost(const fb_node *node, uint32_t space, fb_id signer, const fb_signed *batch);
 /* The last batch of a life that will ever be taken again, UINT64_MAX while it may go on. */
 uint64_t fb_space_limit(const fb_node *node, uint32_t space, fb_id signer, fb_id area,
                         bool own_area, uint64_t incarnation);
 /* Does any statement of this space take something away? */
 bool fb_space_has_cuts(const fb_node *node, uint32_t space);
 
-/* Batches of the own area were taken back, of this signer and life from a sequence on: what they
- * stated counts no more. Puts at most FB_SPACE_FOLD_BYTES(n, cuts) for n members with so many cuts.
- */
-void fb_space_unfold(fb_node *node, uint32_t space, fb_id signer, uint64_t incarnation,
-                     uint64_t first_seq);
-/* The same of one record that holds a text (a name, an address): change is what counts of what is
- * left, NULL when nothing is; by: what was taken back. */
-void fb_space_unfold_text(fb_node *node, uint32_t space, const fb_own_change *by,
-                          const fb_own_change *change);
-
 /* Judges one change of a batch of the own area, before any change of that batch is executed.
- * FB_ERR_STATEMENT: breaks the format. FB_ERR_BATCH_POLICY: the author had no right to it.
+ * FB_ERR_STATEMENT: breaks the format. FB_ERR_BATCH_POLICY: the author never had a right to it.
  * FB_ERR_KEY: a key that is no valid point, or a second key for a known node id.
  * FB_ERR_UNSUPPORTED: a kind of a later version. FB_ERR_LIMIT: no place for another member. The
  * batch is not stored and may be asked for again; only FB_ERR_STATEMENT and FB_ERR_KEY speak

@@ -159,6 +159,7 @@ static uint32_t add(fb_node *node, uint32_t member, const fb_dot_stamp *at)
     memset(s, 0, sizeof *s);
     s->used = true;
     s->member = member;
+    s->rank = s->opens = FB_NONE;
     s->at = *at;
     s->next = m->standings;
     m->standings = index + 1;
@@ -196,6 +197,8 @@ static void put_all(fb_node *node, const fb_standing *s)
     fb_write_u8(&v, (uint8_t)s->role);
     fb_write_id(&v, s->author);
     fb_write_u64(&v, (uint64_t)s->at.stamp);
+    fb_write_u64(&v, s->batch);
+    fb_write_u64(&v, s->claim);
     fb_put(node, fb_writer_span(&k), fb_writer_span(&v));
     for (uint32_t i = s->cuts; i != 0; i = node->spaces->cut[i - 1].next) {
         const fb_cut *cut = &node->spaces->cut[i - 1];
@@ -206,19 +209,6 @@ static void put_all(fb_node *node, const fb_standing *s)
         fb_write_u64(&v, cut->number);
         fb_write_bytes(&v, cut->hash, sizeof cut->hash);
         fb_put(node, fb_writer_span(&k), fb_writer_span(&v));
-    }
-}
-
-static void delete_all(fb_node *node, const fb_standing *s)
-{
-    uint8_t key[96];
-    fb_writer k = fb_writer_of(key, sizeof key);
-    write_key(node, &k, FB_TAG_STANDING, s);
-    fb_delete(node, fb_writer_span(&k));
-    for (uint32_t i = s->cuts; i != 0; i = node->spaces->cut[i - 1].next) {
-        k = fb_writer_of(key, sizeof key);
-        write_cut_key(node, &k, s, &node->spaces->cut[i - 1]);
-        fb_delete(node, fb_writer_span(&k));
     }
 }
 
@@ -240,7 +230,7 @@ fb_status fb_standing_load(fb_node *node, uint32_t space, fb_reader *k, fb_reade
     FB_TRY(read_key(node, space, k, &member, &at));
     uint8_t number = fb_read_u8(v), role = fb_read_u8(v);
     fb_id author = fb_read_id(v);
-    uint64_t stamp = fb_read_u64(v);
+    uint64_t stamp = fb_read_u64(v), batch = fb_read_u64(v), claim = fb_read_u64(v);
     if (v->failed || number == 0 || role > FB_ROLE_READER) return FB_ERR_STORE_DAMAGED;
     at.stamp = stamp <= INT64_MAX ? (int64_t)stamp : -(int64_t)(UINT64_MAX - stamp) - 1;
     uint32_t index = add(node, member, &at);
@@ -249,6 +239,8 @@ fb_status fb_standing_load(fb_node *node, uint32_t space, fb_reader *k, fb_reade
     s->number = number;
     s->role = (fb_role)role;
     s->author = author;
+    s->batch = batch;
+    s->claim = claim;
     return FB_OK;
 }
 
@@ -275,7 +267,7 @@ fb_status fb_cut_load(fb_node *node, uint32_t space, fb_reader *k, fb_reader *v)
     return FB_ERR_STORE_DAMAGED;
 }
 
-/* Taking and forgetting */
+/* Taking */
 
 bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statement,
                       const fb_own_change *change)
@@ -288,6 +280,8 @@ bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statem
     s->number = statement->number;
     s->role = statement->role;
     s->author = fb_node_id_of(node->options.provider, &change->author);
+    s->batch = change->number;
+    s->claim = change->claim;
     fb_cut_walk walk = fb_cut_walk_of(statement->cut);
     fb_cut_entry entry;
     while (fb_cut_next(&walk, &entry)) {
@@ -302,22 +296,6 @@ bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statem
     return true;
 }
 
-void fb_standing_forget(fb_node *node, uint32_t space, fb_id author, uint64_t incarnation,
-                        uint64_t first_seq)
-{
-    struct fb_spaces *spaces = node->spaces;
-    for (uint32_t i = 0; i < spaces->standing_taken; i++) {
-        const fb_standing *s = standing_at(node, i);
-        if (!s->used || fb_member_at(node, s->member)->space != space ||
-            s->at.incarnation != incarnation || s->at.seq < first_seq ||
-            !fb_id_equal(s->at.node, author)) {
-            continue;
-        }
-        delete_all(node, s);
-        release(node, i);
-    }
-}
-
 void fb_standing_drop(fb_node *node, uint32_t member)
 {
     while (fb_member_at(node, member)->standings != 0) {
@@ -325,61 +303,29 @@ void fb_standing_drop(fb_node *node, uint32_t member)
     }
 }
 
-/* Seniority, from the creator: who was admitted earlier is the senior. */
-
-static bool admission(const fb_node *node, uint32_t space, fb_id id, fb_dot_stamp *out)
-{
-    uint32_t member = fb_member_find(node, space, id);
-    bool any = false;
-    if (member == FB_NONE) return false;
-    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
-        const fb_standing *s = standing_at(node, i - 1);
-        i = s->next;
-        if (s->number != 1 || (any && fb_dot_stamp_compare(&s->at, out) > 0)) continue;
-        *out = s->at;
-        any = true;
-    }
-    return any;
-}
-
-/* -1: a is the senior of b. */
-static int seniority(const fb_node *node, uint32_t space, fb_id a, fb_id b)
-{
-    fb_id creator = fb_node_id_of(node->options.provider, &fb_space_at(node, space)->creator);
-    if (fb_id_equal(a, b)) return 0;
-    if (fb_id_equal(a, creator)) return -1;
-    if (fb_id_equal(b, creator)) return 1;
-    fb_dot_stamp of_a, of_b;
-    bool has_a = admission(node, space, a, &of_a), has_b = admission(node, space, b, &of_b);
-    if (has_a != has_b) return has_a ? -1 : 1;
-    int order = has_a ? fb_dot_stamp_compare(&of_a, &of_b) : 0;
-    return order != 0 ? order : fb_id_compare(a, b);
-}
+/* What counts of what stands. */
 
 /* Of two statements with one number: does a count before b? */
-static bool counts_before(const fb_node *node, const fb_standing *a, const fb_standing *b)
+static bool counts_before(const fb_standing *a, const fb_standing *b)
 {
     if (!is_taking(a)) {
         if (a->role != b->role) return a->role < b->role;
         return fb_dot_stamp_compare(&a->at, &b->at) < 0;
     }
-    uint32_t space = fb_member_at(node, a->member)->space;
-    int order = seniority(node, space, a->author, b->author);
-    if (order != 0) return order < 0;
+    if (a->rank != b->rank) return a->rank < b->rank;
     return fb_dot_stamp_compare(&a->at, &b->at) > 0;
 }
 
-/* What counts of a number; FB_NONE: nothing has it. */
-static uint32_t counting(const fb_node *node, uint32_t member, uint32_t number)
+uint32_t fb_standing_counting(const fb_node *node, uint32_t member, uint32_t number)
 {
     uint32_t found = FB_NONE;
     for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
         const fb_standing *s = standing_at(node, i - 1);
         uint32_t index = i - 1;
         i = s->next;
-        if (s->number != number) continue;
+        if (s->number != number || !s->stands) continue;
         if (found == FB_NONE ||
-            MUTANT(FIRST_REMOVAL_COUNTS, counts_before(node, s, standing_at(node, found)), true)) {
+            MUTANT(FIRST_REMOVAL_COUNTS, counts_before(s, standing_at(node, found)), true)) {
             found = index;
         }
     }
@@ -392,9 +338,9 @@ uint32_t fb_standing_top(const fb_node *node, uint32_t member)
     for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
         const fb_standing *s = standing_at(node, i - 1);
         i = s->next;
-        if (s->number > top) top = s->number;
+        if (s->stands && s->number > top) top = s->number;
     }
-    return top == 0 ? FB_NONE : counting(node, member, top);
+    return top == 0 ? FB_NONE : fb_standing_counting(node, member, top);
 }
 
 static bool is_creator(const fb_node *node, const fb_member *m)
@@ -402,53 +348,74 @@ static bool is_creator(const fb_node *node, const fb_member *m)
     return fb_b32_equal(m->key, fb_space_at(node, m->space)->creator);
 }
 
-/* The statement that a claim names, FB_NONE: none of them, or one not known here. */
+/* The statement under which somebody claims to act, FB_NONE: none of them, or one not known here.
+ * Of those that give, any with that number. */
 static uint32_t claimed(const fb_node *node, uint32_t member, uint64_t claim)
 {
     uint32_t number = FB_CLAIM_NUMBER(claim), tag = FB_CLAIM_TAG(claim);
-    if (number % 2 != 0) return counting(node, member, number);
     for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
         const fb_standing *s = standing_at(node, i - 1);
-        if (s->number == number && tag_of(&s->at) == tag) return i - 1;
+        if (s->number == number && (number % 2 != 0 || tag_of(&s->at) == tag)) return i - 1;
         i = s->next;
     }
     return FB_NONE;
 }
 
-fb_status fb_standing_role(const fb_node *node, uint32_t member, uint64_t claim, fb_role *role)
+fb_status fb_standing_stated(const fb_node *node, uint32_t member, uint64_t claim, bool *admin)
 {
     const fb_member *m = fb_member_at(node, member);
     uint32_t number = FB_CLAIM_NUMBER(claim);
-    if (number == 1 && is_creator(node, m)) {
-        *role = FB_ROLE_ADMIN;
-        return FB_OK;
+    *admin = number == 1 && is_creator(node, m);
+    if (*admin) return FB_OK;
+    if (claimed(node, member, claim) == FB_NONE) {
+        /* Known by an invite, or by a statement that it showed. */
+        return number == 1 && m->introduced ? FB_OK : FB_ERR_BATCH_EPOCH;
     }
-    uint32_t found = claimed(node, member, claim);
-    if (found != FB_NONE) {
-        *role = standing_at(node, found)->role;
-        return FB_OK;
+    for (uint32_t i = m->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        i = s->next;
+        *admin |= s->number == number && s->role == FB_ROLE_ADMIN;
     }
-    /* Known by an invite, or by a statement that it showed. */
-    if (number != 1 || !m->introduced) return FB_ERR_BATCH_EPOCH;
-    *role = m->role;
     return FB_OK;
 }
 
-/* A statement that leaves the right to write data takes nothing from it. */
-static bool reaches(const fb_standing *taking, bool own_area)
+static fb_role greater(fb_role a, fb_role b)
 {
-    return own_area || taking->role != FB_ROLE_WRITER;
+    if (a == FB_ROLE_NONE || b == FB_ROLE_NONE) return a == FB_ROLE_NONE ? b : a;
+    return a < b ? a : b;
 }
 
-/* Concurrent removals: what a senior stated before it heard of a junior's counts. */
-static bool outranks(const fb_node *node, const fb_member *m, const fb_standing *taking)
+fb_status fb_standing_role(const fb_node *node, uint32_t member, uint64_t claim, fb_role *role)
 {
-    return !fb_id_equal(m->id, taking->author) &&
-           seniority(node, m->space, m->id, taking->author) < 0;
+    const fb_member *m = fb_member_at(node, member);
+    bool admin;
+    FB_TRY(fb_standing_stated(node, member, claim, &admin));
+    uint32_t number = FB_CLAIM_NUMBER(claim), last = is_creator(node, m);
+    fb_role of_last = last == 1 ? FB_ROLE_ADMIN : FB_ROLE_NONE, later = FB_ROLE_NONE;
+    for (uint32_t i = m->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        i = s->next;
+        if (!s->stands) continue;
+        if (s->number > number) later = greater(later, s->role);
+        if (s->number <= number && s->number > last) last = s->number;
+    }
+    if (last != 0) {
+        uint32_t under = number % 2 == 0 && last == number ? claimed(node, member, claim) : FB_NONE;
+        if (under == FB_NONE || !standing_at(node, under)->stands) {
+            under = fb_standing_counting(node, member, last);
+        }
+        if (under != FB_NONE && !(last == 1 && is_creator(node, m))) {
+            of_last = standing_at(node, under)->role;
+        }
+    } else if (m->standings == 0 && m->introduced) {
+        of_last = m->role;
+    }
+    *role = greater(of_last, later);
+    return FB_OK;
 }
 
-static const fb_cut *cut_of(const fb_node *node, const fb_standing *s, fb_id area,
-                            uint64_t incarnation)
+const fb_cut *fb_standing_cut(const fb_node *node, const fb_standing *s, fb_id area,
+                              uint64_t incarnation)
 {
     for (uint32_t i = s->cuts; i != 0; i = node->spaces->cut[i - 1].next) {
         const fb_cut *cut = &node->spaces->cut[i - 1];
@@ -458,21 +425,21 @@ static const fb_cut *cut_of(const fb_node *node, const fb_standing *s, fb_id are
 }
 
 fb_status fb_standing_judge(const fb_node *node, uint32_t member, uint64_t claim, fb_id area,
-                            bool own_area, uint64_t incarnation, uint64_t number,
-                            const uint8_t *hash)
+                            uint64_t incarnation, uint64_t number, const uint8_t *hash)
 {
     const fb_member *m = fb_member_at(node, member);
-    uint32_t under = claimed(node, member, claim);
+    uint32_t under = FB_CLAIM_NUMBER(claim) % 2 == 0 ? claimed(node, member, claim) : FB_NONE;
     for (uint32_t i = m->standings; i != 0;) {
         const fb_standing *s = standing_at(node, i - 1);
         uint32_t index = i - 1;
         i = s->next;
         if (!is_taking(s) || s->number < FB_CLAIM_NUMBER(claim) || index == under) continue;
-        if (!reaches(s, own_area) || counting(node, member, s->number) != index) continue;
+        /* One that leaves the right to write data takes nothing from it. */
+        if (s->role == FB_ROLE_WRITER) continue;
+        if (fb_standing_counting(node, member, s->number) != index) continue;
         /* Who leaves names no cut. */
         if (fb_id_equal(s->author, m->id)) continue;
-        if (own_area && outranks(node, m, s)) continue;
-        const fb_cut *cut = cut_of(node, s, area, incarnation);
+        const fb_cut *cut = fb_standing_cut(node, s, area, incarnation);
         uint64_t last = cut == NULL ? 0 : cut->number;
         if (number > MUTANT(CUT_ONE_TOO_FAR, last, last + 1)) return FB_ERR_BATCH_CUT;
         if (number == last && hash != NULL && memcmp(hash, cut->hash, sizeof cut->hash) != 0) {
@@ -482,19 +449,16 @@ fb_status fb_standing_judge(const fb_node *node, uint32_t member, uint64_t claim
     return FB_OK;
 }
 
-uint64_t fb_standing_limit(const fb_node *node, uint32_t member, fb_id area, bool own_area,
-                           uint64_t incarnation)
+uint64_t fb_standing_limit(const fb_node *node, uint32_t member, fb_id area, uint64_t incarnation)
 {
     const fb_member *m = fb_member_at(node, member);
     uint32_t top = fb_standing_top(node, member);
-    if (top == FB_NONE) return UINT64_MAX;
+    /* What was stated of it does not stand. */
+    if (top == FB_NONE) return m->standings == 0 || is_creator(node, m) ? UINT64_MAX : 0;
     const fb_standing *s = standing_at(node, top);
-    bool ends =
-        is_taking(s) && (s->role == FB_ROLE_NONE || (s->role == FB_ROLE_READER && !own_area));
-    if (!ends || fb_id_equal(s->author, m->id) || (own_area && outranks(node, m, s))) {
-        return UINT64_MAX;
-    }
-    const fb_cut *cut = cut_of(node, s, area, incarnation);
+    bool ends = is_taking(s) && s->role != FB_ROLE_WRITER;
+    if (!ends || fb_id_equal(s->author, m->id)) return UINT64_MAX;
+    const fb_cut *cut = fb_standing_cut(node, s, area, incarnation);
     uint64_t last = cut == NULL ? 0 : cut->number;
     return MUTANT(CUT_ONE_TOO_FAR, last, last + 1);
 }

@@ -36,6 +36,12 @@ struct fb_standing {
     fb_role role; /* NONE: no member any more */
     fb_id author;
     fb_dot_stamp at;
+    uint64_t batch; /* its number in the author's life */
+    uint64_t claim; /* what the author said to be */
+    /* Worked out from the set of all (judge.h). */
+    bool stands;
+    uint32_t rank;  /* of its author when it was stated, the creator's is 0; FB_NONE: no admin */
+    uint32_t opens; /* the rank that it gives its member as an admin; FB_NONE: none */
     uint32_t member;
     uint32_t next; /* of the member, plus one; or free list */
     uint32_t cuts; /* plus one */
@@ -57,23 +63,29 @@ bool fb_standing_may_state(const fb_node *node, uint32_t space, const fb_stateme
  * there already. */
 bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statement,
                       const fb_own_change *change);
-/* Forgets what a life of an author stated from a sequence on; puts deletions. */
-void fb_standing_forget(fb_node *node, uint32_t space, fb_id author, uint64_t incarnation,
-                        uint64_t first_seq);
 /* A member that is dropped leaves nothing. */
 void fb_standing_drop(fb_node *node, uint32_t member);
 
-/* The greatest number stated about a member, and what counts of it: FB_NONE when nothing is. */
+/* What counts of those with one number that stand; FB_NONE: none does. */
+uint32_t fb_standing_counting(const fb_node *node, uint32_t member, uint32_t number);
+/* The greatest number that stands, and what counts of it: FB_NONE when nothing does. */
 uint32_t fb_standing_top(const fb_node *node, uint32_t member);
-/* The role that a claim stands for. FB_ERR_BATCH_EPOCH: nothing of it is known here. */
+const fb_cut *fb_standing_cut(const fb_node *node, const fb_standing *s, fb_id area,
+                              uint64_t incarnation);
+/* Was it ever stated that who claims this is a member, an admin? Whether it stands or not: who
+ * signs a statement had heard of what made it an admin, and so has who covers that epoch.
+ * FB_ERR_BATCH_EPOCH: nothing of the claim is known here. */
+fb_status fb_standing_stated(const fb_node *node, uint32_t member, uint64_t claim, bool *admin);
+/* The role that data may be written in under a claim: that of the last statement up to the claim,
+ * or a greater one of a later statement. So what has a right has it as long as anything after it in
+ * its life has. FB_ERR_BATCH_EPOCH: nothing of the claim is known here. */
 fb_status fb_standing_role(const fb_node *node, uint32_t member, uint64_t claim, fb_role *role);
-/* FB_OK or FB_ERR_BATCH_CUT: is a batch of this member above what was cut since its claim? */
+/* FB_OK or FB_ERR_BATCH_CUT: is data of this member above what was cut since its claim? */
 fb_status fb_standing_judge(const fb_node *node, uint32_t member, uint64_t claim, fb_id area,
-                            bool own_area, uint64_t incarnation, uint64_t number,
-                            const uint8_t *hash);
-/* The last batch of a life that anybody will ever take again, UINT64_MAX while it goes on. */
-uint64_t fb_standing_limit(const fb_node *node, uint32_t member, fb_id area, bool own_area,
-                           uint64_t incarnation);
+                            uint64_t incarnation, uint64_t number, const uint8_t *hash);
+/* The last batch of a life with data that anybody takes as things stand, UINT64_MAX while it goes
+ * on. */
+uint64_t fb_standing_limit(const fb_node *node, uint32_t member, fb_id area, uint64_t incarnation);
 /* What this member acts under. */
 uint64_t fb_standing_claim(const fb_node *node, uint32_t member);
 /* It is no member any more because it said so itself. */

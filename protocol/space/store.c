@@ -2,7 +2,7 @@
 #include "protocol/space/store.h"
 
 #include "protocol/identity/identity.h"
-#include "protocol/space/standing.h"
+#include "protocol/space/judge.h"
 #include "protocol/store/keys.h"
 
 #define VALUE_VERSION 1u
@@ -132,14 +132,6 @@ void fb_member_put(fb_node *node, uint32_t index)
     fb_write_span16(&e.v, fb_span_of(member->address, member->address_len));
     fb_dot_stamp_write(&e.v, &member->address_at);
     put(node, &e);
-}
-
-void fb_member_delete(fb_node *node, uint32_t index)
-{
-    const fb_member *member = fb_member_at(node, index);
-    put_entry e;
-    begin_of(node, &e, FB_TAG_MEMBER, member->space, member->id, FB_MEMBER_PUT_BYTES);
-    delete_entry(node, &e);
 }
 
 void fb_pending_put(fb_node *node, uint32_t index)
@@ -442,6 +434,9 @@ static void load_page(fb_node *node, fb_op *op)
         spaces->load_key_len = 0;
     }
     if (spaces->load_part == PARTS) {
+        for (uint32_t i = 0; i < fb_space_capacity(node); i++) {
+            if (fb_space_exists(node, i)) fb_space_judge(node, i);
+        }
         fb_plane_loaded(node);
     } else {
         load_begin(node); /* a page each, so that an operation keeps one page */

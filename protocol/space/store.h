@@ -26,7 +26,6 @@ _Static_assert(FB_MEMBER_PUT_BYTES + 64u + 128u <=
 void fb_space_put(fb_node *node, uint32_t space);
 void fb_space_put_proof(fb_node *node, uint32_t space);
 void fb_member_put(fb_node *node, uint32_t member);
-void fb_member_delete(fb_node *node, uint32_t member);
 void fb_pending_put(fb_node *node, uint32_t member);
 void fb_pending_delete(fb_node *node, uint32_t member);
 void fb_invite_put(fb_node *node, uint32_t invite);

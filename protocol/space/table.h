@@ -48,6 +48,10 @@ typedef struct fb_space {
     bool taken;        /* joiner: an approved member has taken the request */
     bool writing;      /* a statement of this node's own duty is on its way */
     bool address_said; /* own address was stated in this incarnation */
+    bool renamed;      /* a renaming was read or came, whether it stands or not */
+    bool name_due;     /* they are to be read */
+    bool rows_due;     /* rows of members are to be put */
+    bool rows_running;
     uint32_t local;    /* number in store keys */
     uint32_t own;      /* member index of this node, FB_NONE before it is approved */
     uint32_t first;    /* member list in the order of ids; index plus one */
@@ -74,6 +78,7 @@ typedef struct fb_member {
     bool used;
     bool dialled;    /* its address is in the address book because of this plane */
     bool introduced; /* known by an invite or a shown statement only; not stored */
+    bool row_due;    /* what the store says of it is of before */
     uint32_t space;
     fb_member_status status;
     fb_role role;
@@ -138,6 +143,15 @@ typedef struct fb_taking_away {
     uint64_t lacking;
 } fb_taking_away;
 
+/* The renamings of one space are being read. */
+typedef struct fb_naming {
+    bool used;
+    uint32_t space;
+    fb_dot_stamp at; /* of the best so far; no incarnation: none */
+    uint8_t len;
+    uint8_t text[FB_SPACE_NAME_BYTES_MAX];
+} fb_naming;
+
 struct fb_standing;
 struct fb_cut;
 
@@ -164,6 +178,7 @@ struct fb_spaces {
     uint32_t awaiting;   /* members with approved_w set */
     uint32_t answering;  /* links that owe an answer whose write set is not durable */
     fb_taking_away taking_away;
+    fb_naming naming;
     fb_retry retry[FB_RETRIES_MAX];
     uint8_t frame[FB_STATEMENT_PROOF_BYTES_MAX + 8]; /* the one being peeked */
     /* Loading: the last key read. */

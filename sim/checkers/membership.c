@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/store/keys.h"
 #include "sim/checkers/list.h"
+#include "sim/checkers/standing.h"
 
 /* What a node makes of the statements that it holds is a function of their set, whatever the order
  * they came in. So once all of a core hold the same, their stores call the space the same and hold
- * the same nodes for members, with the same rights. And nobody takes a name of the space from who
- * never was an admin. */
+ * the same nodes for members, with the same rights; and the rights are those that follow from the
+ * statements by another way (standing.c). And nobody takes a name of the space from who never was
+ * an admin. */
 
 #define ADMIN       1u
 #define NAME_MAX    256u
@@ -14,6 +16,7 @@
 typedef struct state {
     fb_sim_memo admins; /* (node, space, member): held for an admin once */
     uint8_t *rows[2];   /* of a store: what counts of each member */
+    fb_sim_standing *standing;
 } state;
 
 #define ROW_BYTES (16u + 32 + 2)
@@ -26,6 +29,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     while (places < world->config.nodes * world->config.nodes * 4) places *= 2;
     fb_sim_memo_init(&s->admins, arena, places, 1);
     for (int i = 0; i < 2; i++) s->rows[i] = fb_arena_take(arena, MEMBERS_MAX, ROW_BYTES);
+    s->standing = fb_arena_take(arena, 1, fb_sim_standing_bytes());
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
@@ -119,6 +123,30 @@ static void compare(fb_sim_world *world, const reading *a, const reading *b, uin
                     fb_sim_name(node), what);
 }
 
+/* The rows of a store follow from its statements. */
+static void judge(fb_sim_world *world, state *s, const reading *r, uint32_t node)
+{
+    fb_id creator = world->nodes[fb_sim_creator(world, 0)].home;
+    if (!fb_sim_standing_read(s->standing, &world->nodes[node].store, r->local, world->spaces[0],
+                              creator)) {
+        return;
+    }
+    for (uint32_t i = 0; i < r->count; i++) {
+        const uint8_t *row = r->rows + (size_t)i * ROW_BYTES;
+        fb_id member;
+        memcpy(member.b, row, 16);
+        bool known;
+        uint8_t role = fb_sim_standing_role(s->standing, member, &known);
+        if ((!known && !fb_id_equal(member, creator)) || row[16 + 32 + 1] == role) continue;
+        uint32_t of = fb_sim_node_of(world, member);
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_membership.id,
+                        "%s holds %s for a member with role %u, its statements come to %u",
+                        fb_sim_name(node), of == UINT32_MAX ? "somebody" : fb_sim_name(of),
+                        row[16 + 32 + 1], role);
+        return;
+    }
+}
+
 static void round_end(fb_sim_world *world, void *own)
 {
     state *s = own;
@@ -128,11 +156,15 @@ static void round_end(fb_sim_world *world, void *own)
         if (world->held_apart[i]) continue;
         if (at == UINT32_MAX) {
             read_store(world, i, s->rows[0], &first);
-            if (first.local != 0) at = i;
+            if (first.local == 0) continue;
+            at = i;
+            judge(world, s, &first, i);
             continue;
         }
         read_store(world, i, s->rows[1], &other);
-        if (other.local != 0) compare(world, &first, &other, at, i);
+        if (other.local == 0) continue;
+        judge(world, s, &other, i);
+        if (!world->stop) compare(world, &first, &other, at, i);
     }
 }
 

@@ -45,7 +45,10 @@ typedef struct stand_in {
     uint64_t numbers;
     char dialled[DIALS][FB_ADDRESS_BYTES_MAX + 1];
     uint32_t dials;
-    bool busy; /* the database refuses the next write */
+    bool busy;                   /* the database refuses the next write */
+    uint8_t held[WRITTEN][2048]; /* every change that was folded */
+    uint16_t held_len[WRITTEN];
+    uint32_t held_count;
 } stand_in;
 
 static stand_in stand_ins[8];
@@ -72,7 +75,7 @@ static inline void forget_all(void)
     written_count = 0;
 }
 
-/* Changes as bytes: author, record, stamp, dot, fields. */
+/* Changes as bytes: author, record, stamp, dot, claim, fields. */
 
 static void change_write(const fb_own_change *change, fb_writer *w)
 {
@@ -82,6 +85,7 @@ static void change_write(const fb_own_change *change, fb_writer *w)
     fb_write_id(w, change->dot_node);
     fb_write_u64(w, change->dot_incarnation);
     fb_write_u64(w, change->dot_seq);
+    fb_write_u64(w, change->claim);
     fb_write_u8(w, (uint8_t)change->count);
     for (uint32_t i = 0; i < change->count; i++) {
         fb_write_span16(w, change->fields[i].name);
@@ -99,6 +103,7 @@ static void change_read(fb_span bytes, fb_own_change *change, fb_field_write fie
     change->dot_node = fb_read_id(&r);
     change->dot_incarnation = fb_read_u64(&r);
     change->dot_seq = fb_read_u64(&r);
+    change->claim = fb_read_u64(&r);
     change->count = fb_read_u8(&r);
     assert_in_range(change->count, 0, 16);
     for (uint32_t i = 0; i < change->count; i++) {
@@ -108,7 +113,7 @@ static void change_read(fb_span bytes, fb_own_change *change, fb_field_write fie
     }
     assert_true(fb_reader_done(&r));
     change->fields = fields;
-    change->claim = FB_CLAIM_FIRST;
+    change->number = change->dot_seq; /* each in a batch of its own */
     change->batch = bytes;
 }
 
@@ -129,6 +134,16 @@ typedef struct write_context {
     fb_request request;
 } write_context;
 
+static void hold(stand_in *s, fb_span bytes)
+{
+    for (uint32_t i = 0; i < s->held_count; i++) {
+        if (fb_span_equal(fb_span_of(s->held[i], s->held_len[i]), bytes)) return;
+    }
+    if (s->held_count == WRITTEN) return;
+    memcpy(s->held[s->held_count], bytes.p, bytes.len);
+    s->held_len[s->held_count++] = (uint16_t)bytes.len;
+}
+
 static void write_run(fb_node *node, fb_op *op)
 {
     const write_context *c = fb_op_context(op);
@@ -139,6 +154,7 @@ static void write_run(fb_node *node, fb_op *op)
     if (status == FB_OK) {
         if (c->done != NULL) change.batch = (fb_span){NULL, 0};
         put_dot(node, &change);
+        hold(of(node), c->bytes);
         fb_space_fold(node, c->space, &change);
     }
     if (c->done != NULL) {
@@ -172,9 +188,9 @@ fb_status fb_database_write(fb_node *node, uint32_t space, fb_area_kind kind, fb
     }
     fb_op *op = write_begin(node);
     if (op == NULL) return FB_ERR_BUSY;
-    fb_own_change change = {node->self_key,    record,   node->wall_us, node->self,
-                            node->incarnation, ++s->seq, fields,        count,
-                            FB_CLAIM_FIRST,    {NULL, 0}};
+    fb_own_change change = {node->self_key, record, node->wall_us, node->self, node->incarnation,
+                            ++s->seq,       fields, count,         s->seq,     FB_CLAIM_FIRST,
+                            {NULL, 0}};
     uint8_t bytes[2048];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     change_write(&change, &w);
@@ -215,6 +231,38 @@ void fb_database_cuts_changed(fb_node *node, uint32_t space)
 {
     (void)node;
     (void)space;
+}
+
+typedef struct read_context {
+    fb_each_own each;
+    fb_each_own_done done;
+    void *user;
+} read_context;
+
+static void read_run(fb_node *node, fb_op *op)
+{
+    const read_context *c = fb_op_context(op);
+    const stand_in *s = of(node);
+    for (uint32_t i = 0; i < s->held_count; i++) {
+        fb_own_change change;
+        fb_field_write fields[16];
+        change_read(fb_span_of(s->held[i], s->held_len[i]), &change, fields);
+        c->each(node, c->user, &change);
+    }
+    c->done(node, c->user, FB_OK);
+}
+
+/* Of all records: the space plane takes what it looks for. */
+fb_status fb_database_each_own(fb_node *node, uint32_t space, fb_id record, uint32_t put_bytes,
+                               fb_each_own each, fb_each_own_done done, void *user)
+{
+    (void)space;
+    (void)record;
+    fb_op *op = fb_op_begin(node, FB_OP_WRITER, read_run, put_bytes, 1);
+    if (op == NULL) return FB_ERR_BUSY;
+    *(read_context *)fb_op_context(op) = (read_context){each, done, user};
+    fb_op_issue(node, op);
+    return FB_OK;
 }
 
 void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t out[16])
@@ -592,6 +640,9 @@ static inline void apply_all(test_net *net, uint32_t i)
     }
 }
 
+/* What authors of the statements below claim to be. */
+static uint64_t statement_claim = FB_CLAIM_FIRST;
+
 /* A member statement of an author, made by hand. */
 static inline fb_span statement(test_net *net, fb_id space, uint32_t author, fb_statement_kind kind,
                                 fb_b32 key, fb_role role, const char *text, int64_t stamp,
@@ -623,7 +674,8 @@ static inline fb_span statement(test_net *net, fb_id space, uint32_t author, fb_
                             (uint64_t)stamp,
                             fields.field,
                             fields.count,
-                            FB_CLAIM_FIRST,
+                            (uint64_t)stamp,
+                            statement_claim,
                             {NULL, 0}};
     fb_writer w = fb_writer_of(out, 2048);
     change_write(&change, &w);

@@ -9,7 +9,11 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+
+#include "protocol/core/internal.h"
 #include "protocol/database/state.h"
+#include "protocol/space/cut.h"
 #include "tests/unit/net_space.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -227,6 +231,93 @@ static void an_area_with_more_writers_than_an_answer_holds_is_listed(void **stat
     test_net_free(net);
 }
 
+/* A cut while areas come and go of which nothing is stored. */
+#define CUTTING 100u
+
+typedef struct cut_seen {
+    bool done;
+    fb_status status;
+    uint32_t areas, lives;
+} cut_seen;
+
+static cut_seen seen;
+static char first_name[16], last_name[16];
+
+static void cut_done(fb_node *node, uint64_t user, fb_status status, const fb_cut_text *text)
+{
+    (void)node;
+    (void)user;
+    seen = (cut_seen){true, status, text->areas, text->lives};
+}
+
+static fb_status cut_begin(fb_node *node, const fb_event *event)
+{
+    uint32_t space = (uint32_t)event->a;
+    fb_id peer = fb_member_id(node, (uint32_t)event->b);
+    uint32_t before = FB_NONE;
+    if (event->c != 0) {
+        before = fb_area_open(node, space, FB_AREA_COLLECTION, fb_span_text(first_name));
+        fb_area_pin(node, before);
+    }
+    assert_int_equal(fb_database_cut(node, space, peer, false, cut_done, 0), FB_OK);
+    if (event->c != 0) {
+        fb_area_unpin(node, before);
+        uint32_t after = fb_area_open(node, space, FB_AREA_COLLECTION, fb_span_text(last_name));
+        assert_int_equal(after, before);
+    }
+    return FB_OK;
+}
+
+/* A name whose area comes before all others, and one that comes behind them. */
+static void names_find(const fb_node *node, uint32_t space)
+{
+    const char *const taken[] = {"notes", "more"};
+    fb_id id = fb_space_id(node, space), low, high;
+    low = high = fb_area_id(id, FB_AREA_SPACE, (fb_span){NULL, 0});
+    for (size_t i = 0; i < 2; i++) {
+        fb_id other = fb_area_id(id, FB_AREA_COLLECTION, fb_span_text(taken[i]));
+        if (fb_id_compare(other, low) < 0) low = other;
+        if (fb_id_compare(other, high) > 0) high = other;
+    }
+    for (uint32_t n = 0; first_name[0] == 0 || last_name[0] == 0; n++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%u", n);
+        fb_id area = fb_area_id(id, FB_AREA_COLLECTION, fb_span_text(name));
+        if (fb_id_compare(area, low) < 0) strcpy(first_name, name);
+        if (fb_id_compare(area, high) > 0) strcpy(last_name, name);
+    }
+}
+
+static void a_cut_names_everything_while_areas_go(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id id = test_net_create_space(net, A);
+    test_net_join(net, B, A, id, FB_ROLE_WRITER);
+    test_net_run(net, 5 * SECOND);
+    assert_int_equal(test_net_put(net, B, id, "notes", 1, "1"), FB_OK);
+    assert_int_equal(test_net_put(net, B, id, "more", 1, "1"), FB_OK);
+    agree(net, A, B, id);
+    test_net_run(net, 5 * SECOND);
+    fb_node *node = test_net_node(net, A);
+    uint32_t space = fb_space_find(node, id);
+    uint32_t member = fb_member_find(node, space, fb_node_self(test_net_node(net, B)));
+    names_find(node, space);
+    fb_event_register(node, (fb_event_kind)CUTTING, cut_begin);
+    for (uint64_t goes = 0; goes < 2; goes++) {
+        seen = (cut_seen){.done = false};
+        const fb_event begin = {.kind = (fb_event_kind)CUTTING, .a = space, .b = member, .c = goes};
+        assert_int_equal(test_net_event(net, A, begin), FB_OK);
+        test_net_settle(net);
+        assert_true(seen.done);
+        assert_int_equal(seen.status, FB_OK);
+        /* Of two collections and of the space itself. */
+        assert_int_equal(seen.areas, 3);
+        assert_int_equal(seen.lives, 3);
+    }
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +325,7 @@ int main(void)
         cmocka_unit_test(one_request_over_many_lives),
         cmocka_unit_test(too_many_lives_are_refused_at_home),
         cmocka_unit_test(an_area_with_more_writers_than_an_answer_holds_is_listed),
+        cmocka_unit_test(a_cut_names_everything_while_areas_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,6 +177,42 @@ static void expect_item(fb_reader *r, const char *expected)
     assert_string_equal(text, expected);
 }
 
+/* Reads on the caller's thread while write sets are committed by the other one: what is read is the
+ * state of the write set that is named with it, whenever the commit ends. */
+static void near_reads_name_the_state_they_show(void **state)
+{
+    fixture *f = *state;
+    enum { SHOWN = 50 };
+    assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
+    assert_int_equal(begin(f, 7), FB_OK);
+    uint8_t room[64];
+    fb_writer set = fb_writer_of(room, sizeof room);
+    fb_read_item item = key_item("n");
+    fb_write_u16(&set, 1);
+    fb_read_item_write(&set, &item);
+    uint64_t given = 0, shown = 0, while_writing = 0;
+    while (while_writing < SHOWN) {
+        char text[24];
+        snprintf(text, sizeof text, "%d", (int)++given);
+        write_text(f, given, "n", text);
+        fb_lmdb_near near;
+        if (!fb_lmdb_read_near(f->store, 7, fb_writer_span(&set), &near)) continue;
+        assert_in_range(near.w, shown, given);
+        shown = near.w;
+        if (shown < given) while_writing++;
+        char expected[32] = "";
+        if (shown > 0) snprintf(expected, sizeof expected, "n=%d", (int)shown);
+        fb_reader r = fb_reader_of(near.bytes);
+        assert_int_equal(fb_read_u64(&r), 7);
+        expect_item(&r, expected);
+        assert_false(fb_lmdb_read_near(f->store, 8, fb_writer_span(&set), &near));
+    }
+    fb_lmdb_stats stats;
+    fb_lmdb_stats_get(f->store, &stats);
+    assert_true(stats.near_reads >= while_writing);
+    await_written(f, given);
+}
+
 static void reads_keys_and_ranges(void **state)
 {
     fixture *f = *state;
@@ -658,6 +694,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(near_reads_name_the_state_they_show),
         TEST(reads_keys_and_ranges),
         TEST(what_was_acknowledged_is_there_after_a_new_open),
         TEST(the_map_grows_until_its_bound),

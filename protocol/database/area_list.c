@@ -30,6 +30,17 @@ static void write_area(const fb_node *node, const fb_area *area, fb_writer *w)
     if (!w->failed) fb_store_be(w->p + count_at, count, 4);
 }
 
+/* One of which all was taken back is to nobody what it was to who took it. */
+static bool is_empty(const fb_node *node, const fb_area *area)
+{
+    for (uint32_t at = area->entries; at != 0;) {
+        const fb_vector *v = fb_vector_get(node, at - 1);
+        at = v->next;
+        if (v->batch != 0) return false;
+    }
+    return area->kind != FB_AREA_SPACE && area->builder == 0;
+}
+
 static void on_areas(fb_node *node, fb_request request, fb_span arguments)
 {
     fb_reader r = fb_reader_of(arguments);
@@ -56,7 +67,7 @@ static void on_areas(fb_node *node, fb_request request, fb_span arguments)
     for (uint32_t at = node->database->spaces[space].first; at != 0 && count < most;) {
         const fb_area *area = fb_area_get(node, at - 1);
         at = area->next;
-        if (!area->stored || fb_id_compare(area->id, after) <= 0) continue;
+        if (!area->stored || fb_id_compare(area->id, after) <= 0 || is_empty(node, area)) continue;
         size_t before = w.at;
         write_area(node, area, &w);
         if (w.failed) {

@@ -84,9 +84,10 @@ void fb_database_changed(fb_node *node, uint32_t link, uint32_t member, fb_id ar
 #define FB_CHANGED_SPARE_BYTES 1024u
 
 /* 16 bytes over the version vectors of all areas that both ends of the link may hold, for its
- * heartbeats; and what to do when the peer's differ. */
+ * heartbeats; and what to do when the peer's differ, or are the same. */
 void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t out[16]);
 void fb_database_differs(fb_node *node, uint32_t link);
+void fb_database_same(fb_node *node, uint32_t link);
 
 /* For checkers: the number of areas held, and one of them. */
 typedef struct fb_area_info {

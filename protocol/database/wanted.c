@@ -302,6 +302,22 @@ void fb_wanted_link_down(fb_node *node, uint32_t link)
     }
 }
 
+/* Who holds what this node holds has none of what nobody that is linked says to have: it was taken
+ * back everywhere, or comes with a claim of somebody's. */
+void fb_database_same(fb_node *node, uint32_t link)
+{
+    uint32_t space = fb_link_at(node, link)->space;
+    for (uint32_t i = 0; i < node->options.sizes.vector_entries; i++) {
+        if (*count_of(node, FB_NONE) == 0) return;
+        const fb_wanted *wanted = fb_wanted_get(node, i);
+        if (!wanted->used || wanted->link != FB_NONE || wanted->parked || wanted->fetch != 0 ||
+            fb_area_get(node, wanted->area)->space != space) {
+            continue;
+        }
+        fb_wanted_drop(node, i);
+    }
+}
+
 void fb_wanted_layout(fb_node *node, fb_arena *arena)
 {
     struct fb_database *db = node->database;

@@ -104,7 +104,11 @@ static fb_status heartbeat(fb_node *node, uint32_t index, fb_span frame, uint64_
     uint8_t own[DIGEST_BYTES];
     if (memcmp(digest.p, unknown, sizeof unknown) == 0) return FB_OK;
     fb_database_digest(node, link->info.space, link->info.member, own);
-    if (memcmp(digest.p, own, sizeof own) != 0) fb_database_differs(node, index);
+    if (memcmp(digest.p, own, sizeof own) != 0) {
+        fb_database_differs(node, index);
+    } else {
+        fb_database_same(node, index);
+    }
     return FB_OK;
 }
 

@@ -273,6 +273,12 @@ void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t 
     memset(out, 0, 16);
 }
 
+void fb_database_same(fb_node *node, uint32_t link)
+{
+    (void)node;
+    (void)link;
+}
+
 void fb_database_differs(fb_node *node, uint32_t link)
 {
     (void)node;

@@ -66,7 +66,10 @@ if(TARGET faberio-sim-mutants)
   set_tests_properties(faults_shown PROPERTIES LABELS mutants TIMEOUT 120)
 endif()
 
-# Planted bugs: a few of them are found; all of them in ./dev nightly.
+# Planted bugs: each has a schedule, a few are found by a seed; all of them in ./dev nightly.
+add_test(NAME mutants_scheduled COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py
+  --scheduled)
+set_tests_properties(mutants_scheduled PROPERTIES LABELS unit TIMEOUT 60)
 if(TARGET faberio-sim-mutants)
   add_test(NAME mutants_smoke COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py
     --smoke --build ${CMAKE_BINARY_DIR})

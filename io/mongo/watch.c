@@ -99,7 +99,11 @@ static void tell_seen(watching *w, const char *name, const bson_t *now, const fb
     fb_document_event change = {FB_DOCUMENT_SEEN, name, {{0}}, &document, before, {NULL, 0}};
     change.id = document.id;
     document.collection = name;
-    if (status == FB_ERR_NOT_FOUND || status != FB_OK) change.kind = FB_DOCUMENT_ALIEN;
+    if (status == FB_ERR_NOT_FOUND) { /* a mark */
+        free(values);
+        return;
+    }
+    if (status != FB_OK) change.kind = FB_DOCUMENT_ALIEN;
     bool stale = inserted && document.start != (uint64_t)w->documents->start;
     if (status != FB_OK || document.edited || stale) tell(w, change);
     free(values);

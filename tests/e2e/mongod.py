@@ -25,9 +25,10 @@ def free_port():
 class Mongod:
     """One server: a replica set of one member, or standalone."""
 
-    def __init__(self, directory, replica_set="rs0"):
+    def __init__(self, directory, replica_set="rs0", initiate=True):
         self.directory = Path(directory)
         self.directory.mkdir()
+        self.initiate = initiate  # ... itself; else it is a member of a set that is begun later
         self.port = free_port()
         self.replica_set = replica_set
         self.process = None
@@ -50,6 +51,8 @@ class Mongod:
         self.client = pymongo.MongoClient("127.0.0.1", self.port, directConnection=True,
                                           serverSelectionTimeoutMS=HANGS_S * 1000,
                                           uuidRepresentation="standard")
+        if not self.initiate:
+            return self
         if self.replica_set:
             try:
                 self.client.admin.command(
@@ -85,6 +88,64 @@ class Mongod:
     def close(self):
         if self.process is not None:
             self.kill()
+
+
+class ReplicaSet:
+    """Three servers of one set."""
+
+    def __init__(self, directory, name="rs3"):
+        self.name = name
+        self.members = [Mongod(Path(directory) / f"{name}-{n}", name, initiate=False) for n in range(3)]
+
+    def uri(self, database):
+        hosts = ",".join(f"127.0.0.1:{member.port}" for member in self.members)
+        return f"mongodb://{hosts}/{database}?replicaSet={self.name}"
+
+    def start(self):
+        for member in self.members:
+            member.start()
+        self.members[0].client.admin.command("replSetInitiate", {
+            "_id": self.name, "settings": {"electionTimeoutMillis": 1000}, "members": [
+                {"_id": n, "host": f"127.0.0.1:{member.port}"} for n, member in enumerate(self.members)]})
+        self.client = pymongo.MongoClient(self.uri("admin"), serverSelectionTimeoutMS=HANGS_S * 1000,
+                                          uuidRepresentation="standard")
+        eventually(lambda: self.client.admin.command("hello"), lambda hello: hello.get("isWritablePrimary"))
+        return self
+
+    def primary(self):
+        """The member that takes writes, once one does."""
+        port = self.client.admin.command("hello")["me"].rsplit(":", 1)[1]
+        return next(member for member in self.members if member.port == int(port))
+
+    def close(self):
+        self.client.close()
+        for member in self.members:
+            member.close()
+
+
+class Deployment:
+    """Somebody else's, which FABERIO_MONGODB names: tests get a database of their own in it."""
+
+    def __init__(self, address):
+        self.address = address
+        self.client = pymongo.MongoClient(address, serverSelectionTimeoutMS=HANGS_S * 1000,
+                                          uuidRepresentation="standard")
+        self.suffix = os.urandom(4).hex()
+        self.made = set()
+
+    def database(self, name):
+        self.made.add(f"faberio-test-{name}-{self.suffix}")
+        return f"faberio-test-{name}-{self.suffix}"
+
+    def uri(self, database):
+        hosts, _, options = self.address.partition("?")
+        hosts = "/".join(hosts.split("/")[:3])
+        return f"{hosts}/{database}" + (f"?{options}" if options else "")
+
+    def close(self):
+        for name in self.made:
+            self.client.drop_database(name)
+        self.client.close()
 
 
 def documents(client, database, collection):

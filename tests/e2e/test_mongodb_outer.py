@@ -99,7 +99,7 @@ def test_what_no_record_can_be_is_told_and_left_alone(net, mongod):
     alien = [{"_id": 5, "n": 1}, {"n": 2}, {"_id": uuid.uuid4(), "n": 3}]
     notes.insert_many(alien)
     breaking = [{"at": datetime(2026, 1, 1)}, {"big": "x" * 100_000}, {"not": float("nan")},
-                {"f" * 300: 1}]
+                {"f" * 300: 1}, {"old": "a\0b"}]
     made = [new_id() for _ in breaking]
     notes.insert_many([{"_id": uuid.UUID(i), **fields} for i, fields in zip(made, breaking)])
     notes.update_one({"_id": uuid.UUID(record)}, {"$set": {"n": datetime(2026, 1, 1)}})

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to a question or an answer on the way between a node and its MongoDB, at each point of the
+protocol: nothing acknowledged is lost, nothing is there twice, and the node goes on by itself."""
+import uuid
+
+import pytest
+
+from mongo_relay import MongoRelay
+from mongod import collection, documents, shown
+from node import eventually
+from test_mongodb import mongod, state  # noqa: F401
+from test_mongodb_outer import changed, put, watching
+
+
+@pytest.fixture
+def relay(mongod):  # noqa: F811
+    made = MongoRelay(mongod.port)
+    yield made
+    made.close()
+
+
+def begin(net, relay):
+    a = net.node("a")
+    a.init()
+    a.start("--store", relay.uri("records"))
+    a.json("space", "create", "lab")
+    return a
+
+
+BREAKS = ("cut", "lose", "nonsense", "short")
+COMMANDS = ("update", "delete", "find", "findAndModify", "getMore", "aggregate", "hello")
+
+
+def test_whatever_becomes_of_a_question_or_its_answer(net, mongod, relay):  # noqa: F811
+    a = begin(net, relay)
+    wanted = {}
+    gone = put(a, "n=0")
+    watching(a)
+    for command in COMMANDS:
+        for n, action in enumerate(BREAKS):
+            relay.plan(command, action)
+            record = put(a, f"n={n}")
+            wanted[record] = {"n": n}
+            assert a.json("record", "get", "lab", "notes", record)["fields"] == {"n": n}
+            a.call("record", "delete", "lab", "notes", gone)
+            gone = put(a, "n=100")
+            if command in ("getMore", "aggregate"):
+                # The stream: what breaks there is taken up again.
+                collection(mongod.client, "records", "notes").update_one(
+                    {"_id": uuid.UUID(record)}, {"$set": {"by": n}})
+                wanted[record]["by"] = n
+                changed(a, record, wanted[record])
+        if command in ("update", "delete", "find"):
+            done = [plan for plan in relay.done if plan[0] == command]
+            assert done == [(command, action) for action in BREAKS]
+    wanted[gone] = {"n": 100}
+    eventually(lambda: shown(mongod.client, "records", "notes"), lambda found: found == wanted)
+    rows = {row["id"]: row["fields"] for row in a.rows("record", "list", "lab", "notes")}
+    assert rows == wanted
+    eventually(lambda: state(a), lambda s: s["state"] == "ok" and s["waiting"] == 0)
+    # A connection that broke is not kept, and no more are opened than there is use for.
+    eventually(lambda: relay.open, lambda count: count <= 8)
+    assert a.json("status")["starts"] == 1
+
+
+def test_a_bulk_that_comes_late_does_not_bring_back_what_was_removed_since(net, mongod, relay):  # noqa: F811
+    a = begin(net, relay)
+    put(a, "n=0")
+    relay.plan("update", "hold")
+    record = put(a, "n=1")
+    assert relay.done == [("update", "hold")]
+    a.call("record", "delete", "lab", "notes", record)
+    assert record not in documents(mongod.client, "records", "notes")
+    relay.release()
+    assert record not in documents(mongod.client, "records", "notes")
+    assert a.refused("record", "get", "lab", "notes", record)[0] == 1
+    # Nor does one of a process that is dead by then.
+    relay2 = MongoRelay(mongod.port)
+    a.stop()
+    a.start("--store", relay2.uri("records"))
+    relay2.plan("update", "hold")
+    other = put(a, "n=2")
+    put(a, "n=3", record=other)
+    a.kill()
+    a.start("--store", relay.uri("records"))
+    a.call("record", "delete", "lab", "notes", other)
+    relay2.release()
+    assert sorted(documents(mongod.client, "records", "notes")) == [
+        row["id"] for row in a.rows("record", "list", "lab", "notes")]
+    relay2.close()
+
+
+def test_a_slow_answer_is_waited_for(net, mongod, relay):  # noqa: F811
+    a = begin(net, relay)
+    put(a, "n=0")
+    mongod.fail({"times": 4}, blockConnection=True, blockTimeMS=400, failCommands=["update", "find"])
+    records = [put(a, f"n={n}") for n in range(3)]
+    assert set(records) <= set(documents(mongod.client, "records", "notes"))
+    assert state(a)["retries"] == 0
+
+
+def test_what_a_node_asks_of_its_server(net, mongod, relay):  # noqa: F811
+    """One bulk for each collection of a write set, majority and journal; reads of what a majority has; no
+    filter holds anything but ids and our own numbers, whatever names and values look like."""
+    a = begin(net, relay)
+    put(a, "n=0")
+    watching(a)
+    del relay.seen[:]
+    lines = "".join(f'{{"fields":{{"n":{n},"$where":"1","a.*":{{"$regex":"(a+)+","x":1}}}}}}\n' for n in range(64))
+    a.call("record", "import", "lab", "notes", "-", stdin=lines)
+    updates = [document for name, document in relay.seen if name == "update"]
+    assert len(updates) == 1 and len(updates[0]["updates"]) == 64
+    a.json("record", "put", "lab", "notes.*", "new", 'x={"$gt":"","y":1}')
+    record = a.json("record", "put", "lab", "$notes", "new", "x=1")["id"]
+    a.call("record", "delete", "lab", "$notes", record)
+    a.rows("record", "list", "lab", "notes.*")
+    for name, document in relay.seen:
+        if name in ("update", "delete"):
+            assert document["writeConcern"]["w"] == "majority" and document["writeConcern"]["j"] is True
+        if name in ("find", "aggregate"):
+            assert document["readConcern"]["level"] == "majority"
+        filters = [document.get("filter", {})]
+        filters += [one["q"] for one in document.get("updates", []) + document.get("deletes", [])]
+        for one in filters:
+            text = repr(one)
+            assert "$regex" not in text and "$where" not in text and set(one) <= {"_id", "$or", "_faberio.s"}
+    assert len(documents(mongod.client, "records", "notes")) == 65

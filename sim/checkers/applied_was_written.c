@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/base/limits.h"
 #include "sim/checkers/list.h"
 
 /* Each change by its dot, with a hash of what was written: area, record, stamp. Of changes that are
@@ -48,10 +49,33 @@ static uint64_t *applied_of(const fb_sim_world *world, state *s, uint64_t *known
     return fb_sim_memo_at(&s->applied, fb_sim_key(fb_span_of(bytes.p + 32, 32), key));
 }
 
+/* What was taken back may be let stay by a later statement, and comes again then. */
+static void taken_back(const fb_sim_world *world, state *s, uint32_t node, fb_span fact)
+{
+    uint8_t bytes[64] = {0};
+    memcpy(bytes, fact.p, 16);
+    memcpy(bytes + 32, fact.p + 16, 24);
+    fb_reader r = fb_reader_of(fb_span_of(fact.p + 40, 8));
+    uint64_t last = fb_read_u64(&r);
+    for (uint64_t seq = last + 1; seq <= last + FB_BATCH_CHANGES_MAX; seq++) {
+        fb_store_be(bytes + 56, seq, 8);
+        uint64_t dot = fb_sim_key(fb_span_of(bytes + 32, 32), fb_xxh64(bytes, 16, 0));
+        uint64_t *known = fb_sim_memo_find(&s->written, dot);
+        if (known != NULL && is_beside(world)) {
+            known[1 + node] = 0;
+            continue;
+        }
+        uint64_t key = fb_sim_key(fb_span_of(bytes + 32, 32), node + 1 + fb_xxh64(bytes, 16, 0));
+        uint64_t *applied = fb_sim_memo_find(&s->applied, key);
+        if (applied != NULL) *applied = 0;
+    }
+}
+
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     state *s = own;
     fb_span bytes = fb_sim_fact_bytes(fx);
+    if (fx->a == FB_FACT_CUT && bytes.len == 48) taken_back(world, s, node, bytes);
     if (bytes.len < 72) return;
     uint64_t dot = fb_sim_key(fb_span_of(bytes.p + 32, 32), fb_xxh64(bytes.p, 16, 0));
     uint64_t what = fb_xxh64(bytes.p, bytes.len, 0);
@@ -87,10 +111,10 @@ const fb_sim_check fb_sim_check_applied_was_written = {
     .id = "applied-was-written",
     .musts = "DESIGN 3.1 authorship, FM-4.1-9",
     .cost = "O(1) a change",
-    .text = "a change is applied as its author wrote it, once in an incarnation",
+    .text = "a change is applied as its author wrote it, once in an incarnation unless taken back",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED),
+    .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED) | FB_SIM_FACT(FB_FACT_CUT),
     .fact = fact,
     .histories = true,
 };

@@ -2,6 +2,7 @@
 #include "protocol/database/database.h"
 #include "protocol/store/keys.h"
 #include "sim/checkers/list.h"
+#include "sim/checkers/standing.h"
 
 /* Once a core is healed, no store of it holds a batch of data that is above a cut: signed under a
  * statement before the one that took the right away, and further than that one names, or of a life
@@ -9,8 +10,9 @@
  * a cut change had replaced is seen again because stores that undid it agree with those it never
  * reached (`converges`, `tree-recomputed`).
  *
- * Members from whom something was taken twice are not looked at: which of two concurrent statements
- * counts is what the core works out, and `membership` compares. */
+ * What does not stand cuts nothing (standing.c). Members from whom something was taken twice under
+ * one number are not looked at: which of the two counts is what the core works out, and
+ * `membership` compares. */
 
 #define TAKINGS_MAX 64u
 #define CUTS_MAX    1024u
@@ -32,6 +34,7 @@ typedef struct cut {
 typedef struct state {
     taking *takings;
     cut *cuts;
+    fb_sim_standing *standing;
     uint32_t taking_count, cut_count;
     fb_id space;
     fb_id own_area;
@@ -46,9 +49,11 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     (void)world;
     taking *takings = fb_arena_take(arena, TAKINGS_MAX, sizeof *takings);
     cut *cuts = fb_arena_take(arena, CUTS_MAX, sizeof *cuts);
+    fb_sim_standing *standing = fb_arena_take(arena, 1, fb_sim_standing_bytes());
     if (own == NULL) return;
     ((state *)own)->takings = takings;
     ((state *)own)->cuts = cuts;
+    ((state *)own)->standing = standing;
 }
 
 static void take_standing(void *user, fb_span key, fb_span value)
@@ -64,8 +69,11 @@ static void take_standing(void *user, fb_span key, fb_span value)
     t.role = fb_read_u8(&v);
     t.author = fb_read_id(&v);
     if (k.failed || v.failed || t.number % 2 != 0 || s->taking_count == TAKINGS_MAX) return;
+    if (!fb_sim_standing_stands(s->standing, t.subject, t.dot)) return;
     for (uint32_t i = 0; i < s->taking_count; i++) {
-        if (!fb_id_equal(s->takings[i].subject, t.subject)) continue;
+        if (s->takings[i].number != t.number || !fb_id_equal(s->takings[i].subject, t.subject)) {
+            continue;
+        }
         s->takings[i].several = t.several = true;
     }
     s->takings[s->taking_count++] = t;
@@ -155,6 +163,11 @@ static void round_end(fb_sim_world *world, void *own)
         const fb_sim_store *store = &world->nodes[i].store;
         s->taking_count = s->cut_count = 0;
         s->wrong = false;
+        uint32_t local = fb_sim_standing_local(store, s->space);
+        fb_id creator = world->nodes[fb_sim_creator(world, 0)].home;
+        if (local == 0 || !fb_sim_standing_read(s->standing, store, local, s->space, creator)) {
+            continue;
+        }
         fb_sim_store_walk(store, fb_span_of(&standings, 1), take_standing, s);
         if (s->taking_count == 0 || s->taking_count == TAKINGS_MAX) continue;
         fb_sim_store_walk(store, fb_span_of(&cuts, 1), take_cut, s);

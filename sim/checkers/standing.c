@@ -237,3 +237,36 @@ uint8_t fb_sim_standing_role(const fb_sim_standing *s, fb_id member, bool *known
     if (creator && (top == NULL || top->number == 1)) return ADMIN;
     return top == NULL ? 0 : top->role;
 }
+
+bool fb_sim_standing_stands(const fb_sim_standing *s, fb_id member, const uint8_t dot[32])
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        const stated *t = &s->all[i];
+        if (fb_id_equal(t->subject, member) && memcmp(t->dot, dot, 32) == 0) return t->stands;
+    }
+    return false;
+}
+
+typedef struct finding {
+    fb_id space;
+    uint32_t local;
+} finding;
+
+static void take_space(void *user, fb_span key, fb_span value)
+{
+    finding *f = user;
+    fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
+    fb_read_u8(&k);
+    uint32_t local = fb_read_u32(&k);
+    if (fb_read_u8(&k) != 0 || !fb_reader_done(&k)) return;
+    fb_read_u8(&v);
+    if (fb_id_equal(fb_read_id(&v), f->space)) f->local = local;
+}
+
+uint32_t fb_sim_standing_local(const fb_sim_store *store, fb_id space)
+{
+    static const uint8_t spaces = FB_TAG_SPACE;
+    finding f = {space, 0};
+    fb_sim_store_walk(store, fb_span_of(&spaces, 1), take_space, &f);
+    return f.local;
+}

@@ -131,7 +131,6 @@ def checks(program):
 # No schedule shows these, and why. Whoever finds one takes the row away.
 UNSCHEDULED = {
     "queue-forgotten": "takes a full write set and, in the queue for the next, an operation that reads nothing",
-    "next-taken-as-gone": "takes a record that is mended while a later batch of it stands and may stay",
     "fork-never-whole": "takes a life that forks where the caller has a later fork and not what both follow",
 }
 

@@ -239,10 +239,14 @@ static void incarnation_start(fb_loop *loop)
     fb_event start = {.kind = FB_EV_START, .a = loop->incarnation};
     start.b = fb_entropy_u64();
     start.c = fb_entropy_u64();
-    loop_step(loop, start);
-    /* What peers send has to be written, and a read of it would wait for that. */
-    if (!loop->stopping && !loop->read_only) fb_carrier_hold(loop->carrier, false);
+    /* Before the step: the store may be read within it, and then it runs already. */
     tell(loop, (fb_loop_event){.what = FB_LOOP_STARTED, .incarnation = loop->incarnation}, "", 0);
+    loop_step(loop, start);
+    /* What peers send has to be written, and a read of it would wait for that. Within the step it
+     * may also have ended. */
+    if (loop->started && !loop->stopping && !loop->read_only) {
+        fb_carrier_hold(loop->carrier, false);
+    }
 }
 
 static void incarnation_ended(fb_loop *loop, fb_error why)

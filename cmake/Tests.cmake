@@ -39,6 +39,8 @@ endif()
 if(TARGET faberio-sim-toys)
   add_test(NAME sim_toys COMMAND faberio-sim-toys)
   set_tests_properties(sim_toys PROPERTIES LABELS unit TIMEOUT 240)
+  add_test(NAME sim_toys_matrix COMMAND faberio-sim-toys matrix)
+  set_tests_properties(sim_toys_matrix PROPERTIES LABELS mutants TIMEOUT 600)
 endif()
 
 # A log and a blob store on the simulated disk, crashed at every call; their defects are found.

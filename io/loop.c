@@ -11,6 +11,8 @@
 #include "protocol/base/limits.h"
 #include "protocol/base/uuid.h"
 
+#define NEARS_A_TURN 32u
+
 /* What came up during a step, to be done after its effects. */
 typedef struct deferred {
     struct deferred *next;
@@ -38,6 +40,7 @@ struct fb_loop {
     bool stepping; /* within fb_node_step or its effects */
     bool draining; /* within later_run */
     deferred *later, **later_end;
+    uint32_t nears; /* reads answered at once since the outermost later_run began */
 
     bool started;   /* between START and NEED_START */
     bool running;   /* ... and loaded; told once */
@@ -319,10 +322,14 @@ static void effect_dial(fb_loop *loop, uint64_t dial, fb_span address)
 static void effect_read(fb_loop *loop, uint64_t operation, fb_span read_set)
 {
     fb_lmdb_near near;
-    if (!fb_lmdb_read_near(loop->store, loop->incarnation, read_set, &near)) {
+    /* An answer at once is worked off in the same turn and may lead to the next read: who goes
+     * through very much comes back to the loop in between. */
+    if (loop->nears == NEARS_A_TURN ||
+        !fb_lmdb_read_near(loop->store, loop->incarnation, read_set, &near)) {
         fb_lmdb_read(loop->store, operation, read_set);
         return;
     }
+    loop->nears++;
     loop_feed(loop, &(fb_event){.kind = FB_EV_READ_DONE,
                                 .len = (uint32_t)near.bytes.len,
                                 .a = operation,
@@ -459,6 +466,7 @@ static void later_run(fb_loop *loop)
         free(d);
     }
     loop->draining = false;
+    loop->nears = 0;
     renew_when_full(loop);
     deadline_set(loop);
     loop_drained(loop);

@@ -71,6 +71,15 @@ fb_span fb_key_changelog(uint8_t *out, uint32_t space, uint64_t sequence)
     return fb_writer_span(&w);
 }
 
+fb_span fb_key_mending(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation)
+{
+    fb_writer w = begin(out, FB_MENDING_KEY_BYTES, FB_TAG_WANTED, area);
+    fb_write_id(&w, node);
+    fb_write_u64(&w, incarnation);
+    fb_write_u8(&w, FB_WANTED_MENDING);
+    return fb_writer_span(&w);
+}
+
 fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation)
 {
     fb_writer w = begin(out, FB_WANTED_KEY_BYTES, FB_TAG_WANTED, area);

@@ -62,9 +62,12 @@ static fb_status take_entry(fb_node *node, uint8_t step, fb_read_entry entry)
     }
     fb_id peer = fb_read_id(&r);
     uint64_t incarnation = fb_read_u64(&r);
+    bool mending = fb_reader_left(&r) == 1 && fb_read_u8(&r) == FB_WANTED_MENDING;
     uint32_t area = area_of_local(node, local);
     if (!fb_reader_done(&r)) return FB_ERR_STORE_DAMAGED;
-    return area == FB_NONE ? FB_OK : fb_wanted_load(node, area, peer, incarnation, entry.value);
+    if (area == FB_NONE) return FB_OK;
+    return mending ? fb_mend_load(node, area, peer, incarnation, entry.value)
+                   : fb_wanted_load(node, area, peer, incarnation, entry.value);
 }
 
 static void issue_page(fb_node *node, fb_op *op, uint8_t step, fb_span after)

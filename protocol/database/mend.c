@@ -7,15 +7,17 @@
  * from all other batches of the area, as if it had never come; then the batch goes, and the life's
  * entry stands at the one before. So after each the records are those of the batches that are here,
  * whatever is stated next. That reads the whole area for each such record: what is above a cut is
- * as a rule what somebody signed in the moment it was put out. A crash in between repeats at most
- * one batch. Until all of it is done nothing comes into the area. */
+ * as a rule what somebody signed in the moment it was put out. Which batch goes is stored
+ * with the first of its records: a crash in between repeats it, also when it may stay by then.
+ * Until all of it is done nothing comes into the area. */
 #include "protocol/database/mend.h"
 
 #include "protocol/base/mutant.h"
 
-#define LIVES    128u
-#define RETRY_NS UINT64_C(2000000)
-#define PAGE_MAX 64u
+#define LIVES      128u
+#define RETRY_NS   UINT64_C(2000000)
+#define PAGE_MAX   64u
+#define MARK_BYTES 9u /* u8 version, u64 number */
 
 enum { MEND_IDLE, MEND_READ, MEND_SCAN, MEND_VALUES, MEND_COMMIT, MEND_REMOVE };
 
@@ -29,9 +31,11 @@ struct fb_mend {
     bool busy; /* an operation of it runs */
     fb_timer timer;
     uint64_t serial;
+    bool marked;    /* the store says which batch goes */
+    bool goes_on;   /* and it was begun in an earlier life */
     uint64_t end_w; /* then this life ends, which was cut itself; 0: it does not */
     /* The batch that goes. */
-    uint32_t area, space;
+    uint32_t area;
     uint32_t entry;
     fb_id signer;
     uint64_t incarnation, batch, first_seq;
@@ -118,6 +122,7 @@ void fb_database_cuts_changed(fb_node *node, uint32_t space)
 
 void fb_mend_started(fb_node *node)
 {
+    if (node->database->mend->goes_on) later(node, 0);
     for (uint32_t i = 0; i < fb_space_capacity(node); i++) {
         if (fb_space_exists(node, i) && fb_space_has_cuts(node, i)) {
             fb_database_cuts_changed(node, i);
@@ -147,7 +152,7 @@ void fb_mend_reset(fb_node *node)
 {
     struct fb_mend *m = node->database->mend;
     m->phase = MEND_IDLE;
-    m->busy = false;
+    m->busy = m->marked = m->goes_on = false;
     m->end_w = 0;
     fb_timer_init(&m->timer, FB_TIMER_MEND, 0);
 }
@@ -479,6 +484,45 @@ static void values_run(fb_node *node, fb_op *op)
     go(node);
 }
 
+/* Which batch goes, for the next life. */
+
+static fb_span mark_key(const fb_node *node, uint8_t key[FB_MENDING_KEY_BYTES])
+{
+    const struct fb_mend *m = node->database->mend;
+    return fb_key_mending(key, fb_area_get(node, m->area)->local, m->signer, m->incarnation);
+}
+
+static void put_mark(fb_node *node)
+{
+    struct fb_mend *m = node->database->mend;
+    uint8_t key[FB_MENDING_KEY_BYTES], value[MARK_BYTES];
+    fb_writer w = fb_writer_of(value, sizeof value);
+    fb_write_u8(&w, 1);
+    fb_write_u64(&w, m->batch);
+    fb_put(node, mark_key(node, key), fb_writer_span(&w));
+    m->marked = true;
+}
+
+fb_status fb_mend_load(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
+                       fb_span value)
+{
+    struct fb_mend *m = node->database->mend;
+    fb_reader r = fb_reader_of(value);
+    uint8_t version = fb_read_u8(&r);
+    uint64_t batch = fb_read_u64(&r);
+    if (!fb_reader_done(&r)) return FB_ERR_STORE_DAMAGED;
+    if (version != 1) return FB_ERR_VERSION_NEWER;
+    uint32_t entry = fb_vector_find(node, area, peer, incarnation);
+    if (m->goes_on || entry == FB_NONE || fb_vector_get(node, entry)->batch != batch) {
+        return FB_ERR_STORE_DAMAGED;
+    }
+    m->goes_on = m->marked = true;
+    m->area = area;
+    m->entry = entry;
+    fb_area_get(node, area)->mending = true;
+    return FB_OK;
+}
+
 /* The record as it is from now on. */
 
 static fb_status stage_record(fb_node *node, fb_op *op, const fb_reads *reads, bool vanishes)
@@ -558,11 +602,14 @@ static void commit_run(fb_node *node, fb_op *op)
     fb_status status = stage_record(node, op, &reads, vanishes);
     size_t bytes, entries;
     fb_stage_size(node, &bytes, &entries);
-    if (status != FB_OK || bytes > fb_op_write_bytes(op) || entries > fb_op_write_entries(op)) {
+    size_t mark = m->marked ? 0 : fb_write_entry_bytes(FB_MENDING_KEY_BYTES, MARK_BYTES);
+    if (status != FB_OK || bytes + mark > fb_op_write_bytes(op) ||
+        entries + 1 > fb_op_write_entries(op)) {
         later(node, RETRY_NS);
         return;
     }
     fb_stage_commit(node);
+    if (MUTANT(MENDED_HALF_FORGOTTEN, !m->marked, false)) put_mark(node);
     observe_mended(node);
     m->at++;
     m->phase = m->at < m->count ? MEND_SCAN : MEND_REMOVE;
@@ -608,6 +655,11 @@ static void remove_run(fb_node *node, fb_op *op)
     uint8_t key[FB_BATCH_KEY_BYTES];
     fb_area *area = fb_area_get(node, m->area);
     fb_delete(node, fb_key_batch(key, area->local, m->signer, m->incarnation, m->batch));
+    if (m->marked) {
+        uint8_t mark[FB_MENDING_KEY_BYTES];
+        fb_delete(node, mark_key(node, mark));
+        m->marked = false;
+    }
     fb_vector *v = fb_vector_get(node, m->entry);
     v->batch = m->batch - 1;
     v->last_seq = m->first_seq - 1;
@@ -648,9 +700,27 @@ static void begin_remove(fb_node *node)
     fb_op_issue(node, op);
 }
 
+static void take_up(fb_node *node, uint32_t area, uint32_t entry)
+{
+    struct fb_mend *m = node->database->mend;
+    const fb_vector *v = fb_vector_get(node, entry);
+    m->area = area;
+    m->entry = entry;
+    m->signer = v->node;
+    m->incarnation = v->incarnation;
+    m->batch = v->batch;
+    m->serial = ++node->database->serial;
+    m->phase = MEND_READ;
+}
+
 static bool find_next(fb_node *node)
 {
     struct fb_mend *m = node->database->mend;
+    if (m->goes_on) {
+        m->goes_on = false;
+        take_up(node, m->area, m->entry);
+        return true;
+    }
     for (uint32_t i = 0; i < node->options.sizes.areas; i++) {
         fb_area *area = fb_area_get(node, i);
         if (!area->used || !area->mending) continue;
@@ -666,15 +736,7 @@ static bool find_next(fb_node *node)
             later(node, RETRY_NS);
             continue;
         }
-        const fb_vector *v = fb_vector_get(node, entry);
-        m->area = i;
-        m->space = area->space;
-        m->entry = entry;
-        m->signer = v->node;
-        m->incarnation = v->incarnation;
-        m->batch = v->batch;
-        m->serial = ++node->database->serial;
-        m->phase = MEND_READ;
+        take_up(node, i, entry);
         return true;
     }
     return false;

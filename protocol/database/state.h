@@ -23,6 +23,7 @@
 #define FB_TREE_KEY_BYTES      22u
 #define FB_CHANGELOG_KEY_BYTES 13u
 #define FB_WANTED_KEY_BYTES    29u
+#define FB_MENDING_KEY_BYTES   30u
 
 /* What one change puts into the changelog: an entry, and the oldest one goes. */
 #define FB_CHANGELOG_ROOM                                                                          \
@@ -388,6 +389,9 @@ fb_span fb_key_batch(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnati
 fb_span fb_key_tree(uint8_t *out, uint32_t area, uint32_t depth, const uint8_t key[16]);
 fb_span fb_key_changelog(uint8_t *out, uint32_t space, uint64_t sequence);
 fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation);
+/* Not what is wanted of a life, but that its last batch goes. */
+#define FB_WANTED_MENDING 1u
+fb_span fb_key_mending(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation);
 
 /* area.c */
 void fb_areas_layout(fb_node *node, fb_arena *arena);
@@ -613,6 +617,8 @@ void fb_cut_reset(fb_node *node);
 void fb_mend_layout(fb_node *node, fb_arena *arena);
 void fb_mend_reset(fb_node *node);
 void fb_mend_started(fb_node *node);
+fb_status fb_mend_load(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
+                       fb_span value);
 void fb_mend_durable(fb_node *node);
 
 /* load.c */

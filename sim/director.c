@@ -5,6 +5,7 @@
 
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
+#include "protocol/database/state.h"
 #include "sim/checks.h"
 #include "sim/documents/documents.h"
 #include "sim/oracle.h"
@@ -24,6 +25,8 @@
 /* After a heal nothing may take longer, whatever a call, a stream or a carrier is said to wait for:
  * several deadlines of calls one after the other. */
 #define HEAL_MAX_NS (300 * SECOND)
+/* A schedule in which members report later than this is not about reports. */
+#define REPORTS_OFF_NS UINT64_C(3600000000000)
 
 void fb_sim_director_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -145,7 +148,11 @@ uint64_t fb_sim_agreed_by_ns(const fb_sim_world *world)
     /* What a server of documents was not told in time is told again after a pause. */
     if (world->config.documents != 0) since += FB_SIM_DOCUMENTS_HEAL_NS;
     uint64_t hops = world->config.degree == 0 ? 1 : 6;
-    return since + hops * t->onward_ns + t->heartbeat_ns + MARGIN_NS;
+    /* Then everybody says what it holds, hears what the others say, folds, and compares. */
+    uint64_t reports = t->report_ns > REPORTS_OFF_NS
+                           ? 0
+                           : t->report_ns + t->report_ns / 4 + (hops + 6) * t->onward_ns;
+    return since + hops * t->onward_ns + t->heartbeat_ns + reports + MARGIN_NS;
 }
 
 static uint64_t *bound_of(const fb_sim_world *world, uint32_t space, uint32_t from, uint32_t to)
@@ -699,6 +706,35 @@ static bool same_areas(fb_sim_world *world)
     return true;
 }
 
+/* What a node still has to do about reports and folding, NULL: nothing. */
+static const char *unsettled(const fb_node *core)
+{
+    const struct fb_database *db = core->database;
+    for (uint32_t i = 0; i < core->options.sizes.spaces; i++) {
+        const fb_space_areas *s = &db->spaces[i];
+        if (s->reporting || fb_timer_is_set(&s->report)) return "has a report to write";
+        if (s->cutting || fb_timer_is_set(&s->cut)) return "works out the cut";
+    }
+    for (uint32_t i = 0; i < core->options.sizes.areas; i++) {
+        const fb_area *a = &db->areas[i];
+        if (!a->used) continue;
+        if (fb_timer_is_set(&a->compare) || db->compare->used) return "is in doubt";
+        if (a->folding || fb_timer_is_set(&a->fold)) return "folds";
+    }
+    return NULL;
+}
+
+/* What members report and fold after changes is done (DESIGN 3.1, Stable cut). */
+static bool has_settled(const fb_sim_world *world)
+{
+    if (!world->config.reference || world->config.timing.report_ns > REPORTS_OFF_NS) return true;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        if (world->held_apart[i] || !world->nodes[i].running) continue;
+        if (unsettled(world->nodes[i].core) != NULL) return false;
+    }
+    return true;
+}
+
 /* In the quiet, each node of the core is asked for every record once. */
 static void ask_records(fb_sim_world *world)
 {
@@ -742,6 +778,7 @@ static void stall_text(const fb_sim_world *world, char *out, size_t cap)
                            : !world->nodes[i].running ? "not running"
                            : !asked->answered         ? "does not answer"
                            : asked->status != FB_OK   ? fb_error_name((fb_error)asked->status)
+                           : world->config.reference  ? unsettled(world->nodes[i].core)
                                                       : NULL;
         const char *space = s == 0 ? "" : "2:";
         int n = what != NULL
@@ -817,7 +854,8 @@ void fb_sim_at_script(fb_sim_world *world)
         if (world->now_ns >= d->phase_until_ns || heals_early(world)) heal(world);
         break;
     case FB_SIM_PHASE_HEAL:
-        if (d->polls > 1 && same_areas(world) && !fb_sim_documents_wait(world)) {
+        if (d->polls > 1 && same_areas(world) && !fb_sim_documents_wait(world) &&
+            has_settled(world)) {
             quiet_begin(world);
             break;
         }

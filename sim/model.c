@@ -2,6 +2,7 @@
 #include "sim/model.h"
 
 #include "protocol/base/hash.h"
+#include "protocol/database/database.h"
 #include "sim/checkers/list.h"
 #include "sim/oracle.h"
 #include "sim/world.h"
@@ -365,6 +366,30 @@ void fb_sim_model_applied(fb_sim_world *world, fb_sim_model *model, uint32_t nod
     uint32_t index = (uint32_t)(c - model->changes);
     apply(world, model, node, index);
     wait_for_store(model, node, index, fact->b);
+}
+
+void fb_sim_model_skipped(fb_sim_world *world, fb_sim_model *model, uint32_t node,
+                          const fb_effect *fact)
+{
+    fb_reader r = fb_reader_of(fb_span_of(fb_effect_bytes(fact), fact->len));
+    fb_id area = fb_read_id(&r), author = fb_read_id(&r);
+    uint64_t incarnation = fb_read_u64(&r), last = fb_read_u64(&r);
+    uint32_t space = r.failed ? FB_SIM_SPACES : 0;
+    while (space < FB_SIM_SPACES &&
+           !fb_id_equal(area, fb_area_id(world->spaces[space], FB_AREA_COLLECTION,
+                                         fb_span_text(fb_sim_collection)))) {
+        space++;
+    }
+    if (space == FB_SIM_SPACES) return;
+    for (uint32_t i = 1; i < model->change_count && !model->blind; i++) {
+        const fb_sim_model_change *c = &model->changes[i];
+        if (c->space != space || c->incarnation != incarnation || c->seq > last ||
+            !fb_id_equal(c->node, author) || (c->applied & bit(node)) != 0) {
+            continue;
+        }
+        apply(world, model, node, i);
+        wait_for_store(model, node, i, fact->b);
+    }
 }
 
 void fb_sim_model_wrote(fb_sim_world *world, fb_sim_model *model, uint32_t node, uint64_t w)

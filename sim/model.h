@@ -96,6 +96,9 @@ void fb_sim_model_written(fb_sim_world *world, fb_sim_model *model, uint32_t nod
                           const fb_effect *fact);
 void fb_sim_model_applied(fb_sim_world *world, fb_sim_model *model, uint32_t node,
                           const fb_effect *fact);
+/* What a node holds for known though it never came: everybody had it (FB_FACT_SKIPPED). */
+void fb_sim_model_skipped(fb_sim_world *world, fb_sim_model *model, uint32_t node,
+                          const fb_effect *fact);
 void fb_sim_model_wrote(fb_sim_world *world, fb_sim_model *model, uint32_t node, uint64_t w);
 void fb_sim_model_over(fb_sim_world *world, fb_sim_model *model, uint32_t node);
 void fb_sim_model_backup(fb_sim_model *model, uint32_t node);

@@ -119,7 +119,10 @@
       STATE)                                                                                       \
     X(117, CURSOR_UNKNOWN, "cursor_unknown",                                                       \
       "this store never gave this cursor, or was set back: list the records, then watch anew",     \
-      STATE)
+      STATE)                                                                                       \
+    X(118, BEHIND, "behind",                                                                       \
+      "this node holds less than it or others have reported: try again when it has caught up",     \
+      AGAIN)
 
 typedef enum fb_error {
 #define FB_ERROR_ROW(code, name, label, text, class) FB_ERR_##name = code,

@@ -72,7 +72,7 @@
 #define FB_EPOCH_ENTRIES_MAX          128u
 #define FB_LIVES_IN_AREA_MAX          32u  /* heads of one node in one area */
 #define FB_BATCH_LIVES_MAX            192u /* lives that the changes of one batch name */
-#define FB_LIVES_MAX                  322u /* closed lives that one batch may make us look up */
+#define FB_LIVES_MAX                  323u /* closed lives that one batch may make us look up */
 #define FB_FETCHES_MAX                8u   /* calls of our own at once */
 #define FB_FETCH_RANGES_MAX           8u   /* lagging entries that one call asks for */
 #define FB_FETCH_HAVES_MAX            16u  /* heads of one node named in a range */
@@ -85,6 +85,16 @@
 #define FB_WRITE_AREAS_MAX            15u  /* areas of one request */
 #define FB_ANSWERS_MAX                8u   /* answers too long for a reply that the core holds */
 #define FB_ANSWER_BYTES_MAX           (2u + FB_WRITE_ITEMS_MAX * 33u)
+#define FB_REPORT_BYTES_MAX           6000u /* of what a member says to hold, before hex */
+#define FB_REPORTS_SOON               100u  /* a first report waits so much less than others */
+#define FB_CUT_MEMBERS_MAX            64u   /* of a larger space nothing is folded */
+#define FB_FOLD_BATCHES_MAX           16u   /* looked at in one step of a pass */
+#define FB_COMPARE_PATHS_MAX          64u   /* nodes, or records, that one call asks about */
+#define FB_COMPARE_FRONT_MAX          512u  /* nodes still to be asked about */
+#define FB_COMPARE_FOUND_MAX          256u  /* differing records of one comparison */
+#define FB_COMPARE_DOTS_MAX           96u   /* of a record that is asked about */
+#define FB_COMPARES_SERVED            4u    /* comparisons of others at once */
+#define FB_FOLD_FRESH_MIN             16u   /* batches that come before another pass begins */
 #define FB_SPACE_NAME_BYTES_MAX       200u
 #define FB_APPLICATION_NAME_BYTES_MAX 200u
 
@@ -130,8 +140,8 @@ _Static_assert(33 * FB_FETCH_RANGES_MAX + 16 * FB_FETCH_HAVES_MAX * FB_FETCH_RAN
 _Static_assert(FB_WRITE_ITEMS_MAX <= FB_BATCH_CHANGES_MAX, "a request fits the stage, and a batch");
 _Static_assert(FB_WRITE_AREAS_MAX >= FB_BUILDERS_MAX, "the stage holds what is filled at once");
 _Static_assert(FB_ANSWER_BYTES_MAX <= FB_REPLY_BYTES_MAX, "a held answer fits a reply");
-_Static_assert(FB_LIVES_MAX >= FB_EPOCH_ENTRIES_MAX + 2 + FB_BATCH_LIVES_MAX,
-               "all that an epoch and the changes name may be closed, and the two of the chain");
+_Static_assert(FB_LIVES_MAX >= FB_EPOCH_ENTRIES_MAX + 3 + FB_BATCH_LIVES_MAX,
+               "all that an epoch and the changes name may be closed, and the three of the chain");
 _Static_assert(FB_BATCH_CHANGES_MAX * 2 + FB_LIVES_MAX <= FB_READ_ITEMS_MAX,
                "a batch's records, a node of each path, and the lives are read in one round");
 _Static_assert(FB_WRITE_SETS_KEPT >= FB_WRITE_SETS_IN_FLIGHT_MAX + 2,

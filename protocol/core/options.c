@@ -22,6 +22,7 @@ static const fb_timing timing = {
     .redeliver_ns = 60 * S,
     .call_ns = 30 * S,
     .onward_ns = 2 * S,
+    .report_ns = 300 * S,
     .window_past_us = INT64_C(15) * 60 * 1000000,
     .window_future_us = INT64_C(5) * 60 * 1000000,
     .rate_per_s = 1000,

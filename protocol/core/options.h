@@ -51,6 +51,7 @@ typedef struct fb_timing {
     uint64_t redeliver_ns;        /* profile 6: 60 s */
     uint64_t call_ns;             /* default deadline of a call */
     uint64_t onward_ns;           /* pause before fetched changes are announced: one heartbeat */
+    uint64_t report_ns;           /* pause before a member says what it holds by now */
     int64_t window_past_us;       /* profile 5: 15 min */
     int64_t window_future_us;     /* profile 5: 5 min */
     uint32_t rate_per_s;          /* messages a second and peer, profile 5 step 4 */

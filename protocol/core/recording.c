@@ -7,7 +7,7 @@
 #define DIGESTS      4u
 
 /* A new member has to be written down too, and raises the count. */
-#define TIMING_BYTES (14 * sizeof(uint64_t) + 3 * sizeof(uint32_t))
+#define TIMING_BYTES (15 * sizeof(uint64_t) + 3 * sizeof(uint32_t))
 _Static_assert(sizeof(fb_timing) == (TIMING_BYTES + _Alignof(fb_timing) - 1) / _Alignof(fb_timing) *
                                         _Alignof(fb_timing),
                "timing_out");
@@ -66,6 +66,7 @@ static timing_words timing_out(const fb_timing *t)
         t->redeliver_ns,
         t->call_ns,
         t->onward_ns,
+        t->report_ns,
         (uint64_t)t->window_past_us,
         (uint64_t)t->window_future_us,
         t->rate_per_s,
@@ -90,11 +91,12 @@ static fb_timing timing_in(const timing_words *words)
         .redeliver_ns = w[9],
         .call_ns = w[10],
         .onward_ns = w[11],
-        .window_past_us = (int64_t)w[12],
-        .window_future_us = (int64_t)w[13],
-        .rate_per_s = (uint32_t)w[14],
-        .rate_burst = (uint32_t)w[15],
-        .misbehaviour_budget = (uint32_t)w[16],
+        .report_ns = w[12],
+        .window_past_us = (int64_t)w[13],
+        .window_future_us = (int64_t)w[14],
+        .rate_per_s = (uint32_t)w[15],
+        .rate_burst = (uint32_t)w[16],
+        .misbehaviour_budget = (uint32_t)w[17],
     };
 }
 

@@ -27,7 +27,7 @@
 #define FB_RECORDING_PROGRAM_MAX    64u
 /* Numbers of this version, each stored with its count: another count is another version. */
 #define FB_RECORDING_SIZES  (sizeof(fb_sizes) / sizeof(uint32_t))
-#define FB_RECORDING_TIMING 17u
+#define FB_RECORDING_TIMING 18u
 
 typedef enum fb_recording_kind {
     FB_RECORDING_HEADER = 'H',

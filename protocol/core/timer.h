@@ -23,6 +23,9 @@ typedef enum fb_timer_kind {
     FB_TIMER_SPACE,     /* index: space */
     FB_TIMER_WANTED,    /* index: area */
     FB_TIMER_MEND,      /* index: 0 */
+    FB_TIMER_REPORT,    /* index: space */
+    FB_TIMER_CUT,       /* index: space */
+    FB_TIMER_FOLD,      /* index: area */
     FB_TIMER_KINDS
 } fb_timer_kind;
 

@@ -37,10 +37,12 @@ typedef struct judged {
     /* Within the operation; op is NULL before. */
     const fb_op *op;
     const apply_context *c;
-    uint64_t seq;  /* of the change being merged */
-    uint64_t here; /* FB_ERR_DUPLICATE: the last batch of this life that is here */
-    bool again;    /* a life became closed since the read */
-    bool unread;   /* the store will tell whether the life before is here */
+    uint64_t seq;            /* of the change being merged */
+    uint64_t here;           /* FB_ERR_DUPLICATE: the last batch of this life that is here */
+    const fb_folded *folded; /* of this life: those before the batch are folded; else NULL */
+    bool skips;              /* and they are not here */
+    bool again;              /* a life became closed since the read */
+    bool unread;             /* the store will tell whether the life before is here */
 } judged;
 
 static void apply_run(fb_node *node, fb_op *op);
@@ -107,6 +109,9 @@ static bool collect_lives(const fb_node *node, const judged *j, fb_writer *w)
     uint64_t before = b->number == 1 ? b->previous_incarnation : b->incarnation;
     if (b->has_previous && fb_vector_find(node, j->area, j->signer, before) == FB_NONE) {
         if (!add_life(w, false, j->signer, before)) return false;
+    }
+    if (j->folded != NULL && j->folded->previous_incarnation != 0) {
+        if (!add_life(w, false, j->signer, j->folded->previous_incarnation)) return false;
     }
     if (b->number == 1 && fb_vector_knows(node, j->area, j->signer)) {
         /* The whole life may be behind us. */
@@ -178,6 +183,30 @@ static fb_status judge_epoch(const fb_node *node, judged *j)
     return FB_OK;
 }
 
+/* Nothing of the life is here, and those before this batch are folded: what the life follows has to
+ * be here. */
+static fb_status judge_skip(const fb_node *node, judged *j)
+{
+    if (j->folded == NULL || j->batch->number == 1 || j->folded->after != 0) {
+        return FB_ERR_BATCH_CHAIN;
+    }
+    j->skips = true;
+    uint64_t previous = j->folded->previous_incarnation;
+    if (previous == 0) return FB_OK;
+    uint32_t entry = fb_vector_find(node, j->area, j->signer, previous);
+    if (entry != FB_NONE) {
+        bool here = fb_vector_get(node, entry)->batch >= j->folded->previous_number;
+        return here ? FB_OK : FB_ERR_BATCH_CHAIN;
+    }
+    bool known;
+    fb_life life;
+    if (life_at(node, j, false, j->signer, previous, &known, &life)) {
+        return life.batch >= j->folded->previous_number ? FB_OK : FB_ERR_BATCH_CHAIN;
+    }
+    if (!known) j->again = true;
+    return FB_ERR_BATCH_CHAIN;
+}
+
 /* The header before: of this life, or the one that the first of a life names. */
 static fb_status judge_chain(const fb_node *node, judged *j)
 {
@@ -218,7 +247,7 @@ static fb_status judge_chain(const fb_node *node, judged *j)
         }
         if (!life_at(node, j, false, j->signer, before, &known, &life)) {
             if (!known) j->again = true;
-            return FB_ERR_BATCH_CHAIN;
+            return judge_skip(node, j);
         }
         last = life.batch;
         last_seq = life.last_seq;
@@ -228,6 +257,10 @@ static fb_status judge_chain(const fb_node *node, judged *j)
             return FB_ERR_DUPLICATE;
         }
     }
+    /* Not when one between was refused: then what is folded begins further on. */
+    j->skips =
+        last < b->previous_number && j->folded != NULL && b->number > 1 && last >= j->folded->after;
+    if (j->skips) return b->first_seq > last_seq + 1 ? FB_OK : FB_ERR_BATCH_CHAIN;
     if (last < b->previous_number) return FB_ERR_BATCH_CHAIN;
     if (last == b->previous_number && memcmp(hash, b->previous_hash, 32) != 0) {
         return FB_ERR_BATCH_FORK;
@@ -244,6 +277,9 @@ static fb_dot dot_of(const judged *j, uint32_t at)
 static fb_status judge_author(fb_node *node, const judged *j)
 {
     /* MP-6-14 */
+    if (fb_area_get(node, j->area)->kind == FB_AREA_REPORTS) {
+        return fb_report_check(node, j->space, j->batch, j->signer, j->changes);
+    }
     const fb_signed batch = {j->batch->author,
                              j->claim,
                              fb_area_get(node, j->area)->id,
@@ -320,6 +356,10 @@ static void judged_of(const fb_node *node, const fb_batch *batch, const fb_chang
                   .own_area = a->kind == FB_AREA_SPACE,
                   .signer = fetch->signer,
                   .claim = fb_batch_claim(batch, fetch->signer)};
+    const fb_folded *folded = &fetch->folded;
+    bool same = folded->used && folded->incarnation == batch->incarnation &&
+                fb_id_equal(folded->node, fetch->signer);
+    if (same) j->folded = folded;
     memcpy(j->hash, fetch->hash, sizeof j->hash);
 }
 
@@ -360,8 +400,9 @@ static size_t frame_room(const fb_node *node, const judged *j, size_t batch_len,
     size_t bytes = fb_write_entry_bytes(FB_BATCH_KEY_BYTES, batch_len) +
                    2 * fb_write_entry_bytes(FB_VECTOR_KEY_BYTES, FB_VECTOR_VALUE_BYTES) +
                    2 * fb_write_entry_bytes(FB_VECTOR_KEY_BYTES, 0) +
-                   fb_write_entry_bytes(FB_WANTED_KEY_BYTES, 0);
-    *entries = 6;
+                   fb_write_entry_bytes(FB_WANTED_KEY_BYTES, 0) +
+                   fb_write_entry_bytes(FB_DOUBT_KEY_BYTES, FB_DOUBT_VALUE_BYTES);
+    *entries = 7;
     if (j->own_area) {
         bytes += FB_SPACE_FOLD_BYTES(j->batch->count, j->batch->items.len);
         *entries += FB_SPACE_FOLD_ENTRIES(j->batch->count, j->batch->items.len);
@@ -535,9 +576,18 @@ static void observe_applied(fb_node *node, const judged *j, uint64_t link)
 static uint32_t taken_up(const fb_node *node, const judged *j)
 {
     const fb_batch *b = j->batch;
-    if (b->number != 1 || !b->has_previous) return FB_NONE;
-    uint32_t before = fb_vector_find(node, j->area, j->signer, b->previous_incarnation);
-    bool whole = before != FB_NONE && fb_vector_get(node, before)->batch == b->previous_number;
+    uint64_t previous = b->previous_incarnation, number = b->previous_number;
+    if (j->skips) {
+        /* The header that names the life before is folded. */
+        if (fb_vector_find(node, j->area, j->signer, b->incarnation) != FB_NONE) return FB_NONE;
+        previous = j->folded->previous_incarnation;
+        number = j->folded->previous_number;
+    } else if (b->number != 1 || !b->has_previous) {
+        return FB_NONE;
+    }
+    if (previous == b->incarnation) return FB_NONE;
+    uint32_t before = fb_vector_find(node, j->area, j->signer, previous);
+    bool whole = before != FB_NONE && fb_vector_get(node, before)->batch == number;
     return whole ? before : FB_NONE;
 }
 
@@ -553,6 +603,9 @@ static void advance_vector(fb_node *node, const judged *j)
         if (b->number == 1 && b->has_previous) {
             fb_vector_get(node, entry)->previous_incarnation = b->previous_incarnation;
             fb_vector_get(node, entry)->previous_number = b->previous_number;
+        } else if (j->skips) {
+            fb_vector_get(node, entry)->previous_incarnation = j->folded->previous_incarnation;
+            fb_vector_get(node, entry)->previous_number = j->folded->previous_number;
         } else if (b->number > 1) {
             /* Of a closed life more came: a fork, and a head again. */
             bool known;
@@ -586,6 +639,20 @@ static void fold(fb_node *node, const judged *j, fb_span bytes)
     }
 }
 
+/* What the batches before did is not known here: something that they replaced may live. */
+static void skipped(fb_node *node, const judged *j)
+{
+    uint8_t bytes[48];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, fb_area_get(node, j->area)->id);
+    fb_write_id(&w, j->signer);
+    fb_write_u64(&w, j->batch->incarnation);
+    fb_write_u64(&w, j->batch->first_seq - 1);
+    fb_observe(node, FB_FACT_SKIPPED, fb_w_building(node), j->batch->number, fb_writer_span(&w));
+    fb_count(node, FB_COUNTER_BATCHES_SKIPPED, 1);
+    fb_doubt(node, j->area, true);
+}
+
 static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_span bytes)
 {
     const fb_stage *stage = &node->database->stage;
@@ -598,6 +665,7 @@ static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_spa
         node,
         fb_key_batch(key, fb_area_get(node, j->area)->local, j->signer, b->incarnation, b->number),
         bytes);
+    if (j->skips) skipped(node, j);
     advance_vector(node, j);
     observe_applied(node, j, fetch->link_number);
     bool of_own = fb_id_equal(j->signer, node->self);

@@ -71,6 +71,7 @@ void fb_areas_reset(fb_node *node)
     const fb_sizes *sizes = &node->options.sizes;
     memset(db->area_buckets, 0, (db->area_mask + (size_t)1) * sizeof *db->area_buckets);
     memset(db->spaces, 0, sizes->spaces * sizeof *db->spaces);
+    fb_reports_reset(node);
     memset(db->named, 0, sizes->links * sizeof *db->named);
     db->area_free = db->area_count = db->local = 0;
     for (uint32_t i = sizes->areas; i-- > 0;) {
@@ -117,6 +118,8 @@ static uint32_t add(fb_node *node, uint32_t space, fb_area_kind kind, fb_span na
     fb_timer_init(&area->onward, FB_TIMER_ONWARD, index);
     fb_timer_init(&area->wanted, FB_TIMER_WANTED, index);
     fb_timer_init(&area->conflict, FB_TIMER_CONFLICT, index);
+    fb_timer_init(&area->fold, FB_TIMER_FOLD, index);
+    fb_timer_init(&area->compare, FB_TIMER_COMPARE, index);
     uint32_t *bucket = &db->area_buckets[bucket_of(db, id)];
     db->area_chain[index] = *bucket;
     *bucket = index + 1;
@@ -125,6 +128,7 @@ static uint32_t add(fb_node *node, uint32_t space, fb_area_kind kind, fb_span na
     area->next = *at;
     *at = index + 1;
     if (kind == FB_AREA_SPACE) db->spaces[space].own = index + 1;
+    if (kind == FB_AREA_REPORTS) db->spaces[space].reports = index + 1;
     fb_area_touch(node, index);
     return index;
 }
@@ -148,6 +152,9 @@ static void drop(fb_node *node, uint32_t index)
     fb_timer_clear(node, &area->onward);
     fb_timer_clear(node, &area->wanted);
     fb_timer_clear(node, &area->conflict);
+    fb_timer_clear(node, &area->fold);
+    fb_timer_clear(node, &area->compare);
+    if (area->kind == FB_AREA_REPORTS) db->spaces[area->space].reports = 0;
     forget_namer(node, area);
     area->used = false;
     area->next = db->area_free;
@@ -240,7 +247,7 @@ fb_status fb_area_load(fb_node *node, uint32_t local, fb_span value)
     uint32_t space = space_of_local(node, fb_read_u32(&r));
     uint8_t kind = fb_read_u8(&r);
     fb_span name = fb_read_span16(&r);
-    if (!fb_reader_done(&r) || kind < FB_AREA_COLLECTION || kind > FB_AREA_SPACE ||
+    if (!fb_reader_done(&r) || kind < FB_AREA_COLLECTION || kind > FB_AREA_REPORTS ||
         name.len > FB_COLLECTION_NAME_BYTES_MAX) {
         return FB_ERR_STORE_DAMAGED;
     }

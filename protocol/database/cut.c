@@ -168,6 +168,7 @@ static void next(fb_node *node)
         if (c->own_alone && area->kind != FB_AREA_SPACE) continue;
         /* Nothing came of it, and its place may be another one's before it is read. */
         if (!area->stored) continue;
+        if (area->kind == FB_AREA_REPORTS) continue; /* those take nothing from anybody */
         if (fb_id_compare(area->id, c->after) <= 0) continue;
         index = here;
         break;
@@ -208,6 +209,17 @@ fb_status fb_database_cut(fb_node *node, uint32_t space, fb_id peer, bool own_al
                       .cap = cap,
                       .text = fb_writer_of(bytes, cap)};
     fb_write_u8(&c->text, '"');
-    next(node);
+    fb_report_promise(node, space);
     return FB_OK;
+}
+
+void fb_cut_promised(fb_node *node, uint32_t space, fb_status status)
+{
+    fb_cutting *c = node->database->cutting;
+    if (!c->used || c->space != space) return;
+    if (status == FB_OK) {
+        next(node);
+    } else {
+        end(node, status);
+    }
 }

@@ -10,7 +10,8 @@ extern const fb_plane fb_database_plane;
 typedef enum fb_area_kind {
     FB_AREA_COLLECTION = 1,
     FB_AREA_FILES = 2,
-    FB_AREA_SPACE = 3, /* the space's own statements, empty name */
+    FB_AREA_SPACE = 3,   /* the space's own statements, empty name */
+    FB_AREA_REPORTS = 4, /* what each member holds, empty name (report.c) */
 } fb_area_kind;
 
 /* The derived id of an area (DESIGN 3.1): a UUIDv7 with the space id's time. */

@@ -347,8 +347,8 @@ static fb_status on_offer(fb_node *node, uint32_t link, fb_reader *r)
     fb_span name = fb_read_span16(r);
     uint32_t count = fb_read_u16(r);
     fb_span entries = fb_read_bytes(r, (size_t)count * OFFER_ENTRY_BYTES);
-    if (!fb_reader_done(r) || kind < FB_AREA_COLLECTION || kind > FB_AREA_SPACE ||
-        name.len > FB_COLLECTION_NAME_BYTES_MAX || (name.len == 0) != (kind == FB_AREA_SPACE) ||
+    if (!fb_reader_done(r) || kind < FB_AREA_COLLECTION || kind > FB_AREA_REPORTS ||
+        name.len > FB_COLLECTION_NAME_BYTES_MAX || (name.len == 0) != (kind >= FB_AREA_SPACE) ||
         !fb_utf8_is_name(name)) {
         return FB_ERR_LINK_RECORD;
     }
@@ -416,6 +416,7 @@ static void up(fb_node *node, uint32_t link)
     lv->summary = true;
     fb_link_has_output(node, link, FB_CHANNEL_CONTROL);
     fb_fetch_go_all(node, fb_link_at(node, link)->space);
+    fb_compare_link_up(node, fb_link_at(node, link)->space);
 }
 
 static void down(fb_node *node, uint32_t link, fb_error why)

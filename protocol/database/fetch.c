@@ -342,6 +342,7 @@ static void finish(fb_node *node, uint32_t slot)
         }
     }
     fetch->used = false;
+    if (fb_area_get(node, index)->doubt) fb_doubt(node, index, false);
     fb_fetch_go(node, index);
     if (db->fetch_hungry) {
         db->fetch_hungry = false;
@@ -442,7 +443,8 @@ static void pause_signer(fb_node *node, uint32_t slot)
  * no head of ours is before it. Without heads all that is before it comes. */
 static bool ask_for_whole(fb_node *node, const fb_fetch *fetch, uint32_t slot, bool first)
 {
-    if (!first || fetch->number != 1 || fetch->incarnation != asked_life(node, slot)) return false;
+    bool begins = fetch->number == 1 || fetch->folded.used;
+    if (!first || !begins || fetch->incarnation != asked_life(node, slot)) return false;
     bool news = false;
     for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
         fb_wanted *wanted = fb_wanted_get(node, at - 1);
@@ -573,6 +575,21 @@ static void give_up(fb_node *node, uint32_t slot)
     fetch->piece_at = fetch->piece_len;
 }
 
+/* An item that is no batch: of the next batch's life those before it are folded. */
+static bool read_folded(fb_span item, fb_folded *out)
+{
+    if (item.len != FB_FOLDED_BYTES || item.p[0] != 0) return false;
+    fb_reader r = fb_reader_of(item);
+    fb_read_u8(&r);
+    out->used = true;
+    out->node = fb_read_id(&r);
+    out->incarnation = fb_read_u64(&r);
+    out->after = fb_read_u64(&r);
+    out->previous_incarnation = fb_read_u64(&r);
+    out->previous_number = fb_read_u64(&r);
+    return true;
+}
+
 /* Goes through the batches of a piece, until one needs an operation. */
 static void go_through(fb_node *node, uint32_t slot)
 {
@@ -581,6 +598,10 @@ static void go_through(fb_node *node, uint32_t slot)
         fb_span batch = fb_fetch_batch(node, slot);
         fb_status status = FB_ERR_BATCH_MALFORMED;
         fetch->tries = 0;
+        if (read_folded(batch, &fetch->folded)) {
+            fetch->piece_at += 4 + (uint32_t)batch.len;
+            continue;
+        }
         if (batch.p != NULL) {
             fetch->busy = true;
             if (fb_apply_begin(node, slot, &status)) return;
@@ -590,6 +611,7 @@ static void go_through(fb_node *node, uint32_t slot)
             give_up(node, slot);
             return;
         }
+        fetch->folded.used = false;
         fetch->piece_at += 4 + (uint32_t)batch.len;
     }
 }
@@ -600,6 +622,7 @@ void fb_fetch_applied(fb_node *node, uint32_t slot, fb_status status)
     fb_span batch = fb_fetch_batch(node, slot);
     fetch->busy = false;
     if (judge_outcome(node, slot, status)) {
+        fetch->folded.used = false;
         fetch->piece_at += 4 + (uint32_t)batch.len;
         go_through(node, slot);
     } else {

@@ -80,6 +80,12 @@ fb_span fb_key_mending(uint8_t *out, uint32_t area, fb_id node, uint64_t incarna
     return fb_writer_span(&w);
 }
 
+fb_span fb_key_doubt(uint8_t *out, uint32_t area)
+{
+    fb_writer w = begin(out, FB_DOUBT_KEY_BYTES, FB_TAG_DOUBT, area);
+    return fb_writer_span(&w);
+}
+
 fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation)
 {
     fb_writer w = begin(out, FB_WANTED_KEY_BYTES, FB_TAG_WANTED, area);

@@ -6,7 +6,7 @@
 
 #define PAGE_ITEMS 256u
 
-enum { LOAD_AREAS, LOAD_VECTORS, LOAD_WANTED, LOAD_CHANGELOGS, LOAD_ROOTS, LOAD_DONE };
+enum { LOAD_AREAS, LOAD_VECTORS, LOAD_WANTED, LOAD_DOUBTS, LOAD_CHANGELOGS, LOAD_ROOTS, LOAD_DONE };
 
 typedef struct load_context {
     uint8_t step;
@@ -60,6 +60,16 @@ static fb_status take_entry(fb_node *node, uint8_t step, fb_read_entry entry)
     if (step == LOAD_AREAS) {
         return fb_reader_done(&r) ? fb_area_load(node, local, entry.value) : FB_ERR_STORE_DAMAGED;
     }
+    if (step == LOAD_DOUBTS) {
+        uint32_t doubted = area_of_local(node, local);
+        bool known = fb_reader_done(&r) && entry.value.len == FB_DOUBT_VALUE_BYTES &&
+                     (entry.value.p[0] == FB_DOUBT_NOW || entry.value.p[0] == FB_DOUBT_ONCE);
+        if (!known) return FB_ERR_STORE_DAMAGED;
+        if (doubted == FB_NONE) return FB_OK;
+        fb_area_get(node, doubted)->skipped = true;
+        if (entry.value.p[0] == FB_DOUBT_NOW) fb_doubt(node, doubted, false);
+        return FB_OK;
+    }
     fb_id peer = fb_read_id(&r);
     uint64_t incarnation = fb_read_u64(&r);
     bool mending = fb_reader_left(&r) == 1 && fb_read_u8(&r) == FB_WANTED_MENDING;
@@ -72,8 +82,10 @@ static fb_status take_entry(fb_node *node, uint8_t step, fb_read_entry entry)
 
 static void issue_page(fb_node *node, fb_op *op, uint8_t step, fb_span after)
 {
-    static const uint8_t lows[][2] = {{FB_TAG_AREA}, {FB_TAG_VECTOR, 0}, {FB_TAG_WANTED}};
-    static const uint8_t highs[][2] = {{FB_TAG_AREA + 1}, {FB_TAG_VECTOR, 1}, {FB_TAG_WANTED + 1}};
+    static const uint8_t lows[][2] = {
+        {FB_TAG_AREA}, {FB_TAG_VECTOR, 0}, {FB_TAG_WANTED}, {FB_TAG_DOUBT}};
+    static const uint8_t highs[][2] = {
+        {FB_TAG_AREA + 1}, {FB_TAG_VECTOR, 1}, {FB_TAG_WANTED + 1}, {FB_TAG_DOUBT + 1}};
     size_t len = step == LOAD_VECTORS ? 2 : 1;
     uint8_t low[64];
     fb_writer w = fb_writer_of(low, sizeof low);

@@ -9,10 +9,16 @@
  * whatever is stated next. That reads the whole area for each such record: what is above a cut is
  * as a rule what somebody signed in the moment it was put out. Which batch goes is stored
  * with the first of its records: a crash in between repeats it, also when it may stay by then.
- * Until all of it is done nothing comes into the area. */
+ * Until all of it is done nothing comes into the area.
+ *
+ * Where batches are folded, what they had replaced is left out by the marks of those that stay
+ * (mark.h). No cut reaches below what is folded: who states one keeps to what it has reported
+ * (report.c); should one be stated all the same, it acts at the stable cut. */
 #include "protocol/database/mend.h"
 
 #include "protocol/base/mutant.h"
+#include "protocol/database/compare.h"
+#include "protocol/database/mark.h"
 
 #define LIVES      128u
 #define RETRY_NS   UINT64_C(2000000)
@@ -67,6 +73,9 @@ static bool is_lost(const fb_node *node, uint32_t area, fb_id signer, uint64_t i
                     uint64_t number, uint64_t claim, const uint8_t *hash)
 {
     const fb_area *a = fb_area_get(node, area);
+    /* What a member said to hold is not taken back: nothing depends on a right to say it. */
+    if (a->kind == FB_AREA_REPORTS) return false;
+    if (number <= fb_fold_cut(node, area, signer, incarnation)) return false;
     const fb_signed batch = {.claim = claim,
                              .area = a->id,
                              .own_area = a->kind == FB_AREA_SPACE,
@@ -89,17 +98,21 @@ static uint32_t bitten(const fb_node *node, uint32_t area)
     return FB_NONE;
 }
 
+uint64_t fb_mend_limit(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation)
+{
+    const fb_area *a = fb_area_get(node, area);
+    if (a->kind == FB_AREA_REPORTS) return UINT64_MAX;
+    return fb_space_limit(node, a->space, signer, a->id, a->kind == FB_AREA_SPACE, incarnation);
+}
+
 /* Claims that nobody will ever serve. */
 static void clip_claims(fb_node *node, uint32_t space)
 {
     for (uint32_t i = 0; i < node->options.sizes.vector_entries; i++) {
         const fb_wanted *w = fb_wanted_get(node, i);
         if (!w->used) continue;
-        const fb_area *a = fb_area_get(node, w->area);
-        if (a->space != space) continue;
-        uint64_t limit =
-            fb_space_limit(node, space, w->node, a->id, a->kind == FB_AREA_SPACE, w->incarnation);
-        if (limit >= w->batch) continue;
+        if (fb_area_get(node, w->area)->space != space) continue;
+        if (fb_mend_limit(node, w->area, w->node, w->incarnation) >= w->batch) continue;
         fb_wanted_satisfy(node, w->area, w->node, w->incarnation, UINT64_MAX, false);
     }
 }
@@ -114,6 +127,7 @@ void fb_database_cuts_changed(fb_node *node, uint32_t space)
         if (bitten(node, index) == FB_NONE) continue;
         if (!MUTANT(CUT_TAKES_NOTHING_BACK, true, false)) continue;
         area->mending = true;
+        fb_fold_mended(node, index);
         any = true;
     }
     clip_claims(node, space);
@@ -246,6 +260,10 @@ typedef struct merge_at {
     fb_op *op;
     uint32_t first_life; /* item of the first closed life */
     fb_dot dot;          /* of the change being merged */
+    bool whole;          /* all batches are merged */
+    const fb_mark *mark; /* of the batch, and where the bits of the change begin in it */
+    uint32_t bit;
+    const fb_change *change;
 } merge_at;
 
 static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
@@ -253,13 +271,13 @@ static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
     const merge_at *at = user;
     const struct fb_mend *m = at->node->database->mend;
     fb_dot dot = fb_dots_at((fb_dots){bytes, 1}, 0);
-    if (fb_dot_same_life(dot, at->dot)) return dot.seq <= at->dot.seq;
+    if (!at->whole && fb_dot_same_life(dot, at->dot)) return dot.seq <= at->dot.seq;
     if (dot.incarnation == m->incarnation && fb_id_equal(dot.node, m->signer)) {
         if (dot.seq >= m->first_seq) return false;
     }
     /* Batches are read in the order of their keys: what stands behind comes yet, and is taken out
      * of what is kept then. */
-    int order = fb_id_compare(dot.node, at->dot.node);
+    int order = at->whole ? -1 : fb_id_compare(dot.node, at->dot.node);
     if (order > 0 || (order == 0 && dot.incarnation > at->dot.incarnation)) return false;
     uint32_t entry = fb_vector_find(at->node, m->area, dot.node, dot.incarnation);
     if (entry != FB_NONE) return dot.seq <= fb_vector_get(at->node, entry)->last_seq;
@@ -316,12 +334,63 @@ static bool take_batch(fb_node *node, fb_read_entry entry, fb_batch *batch, fb_i
            !fb_id_equal(*signer, m->signer);
 }
 
+/* What the mark says to be dead of the change that was merged last. */
+static bool is_dead(void *user, fb_span name, const uint8_t bytes[FB_DOT_BYTES])
+{
+    const merge_at *at = user;
+    fb_dot dot = fb_dots_at((fb_dots){bytes, 1}, 0);
+    if (dot.seq != at->dot.seq || !fb_dot_same_life(dot, at->dot)) return false;
+    uint32_t bit = at->bit;
+    if (name.len == 0) return fb_mark_has(at->mark->dead, bit);
+    fb_change_walk walk = fb_change_walk_of(at->change);
+    fb_change_field field;
+    while (fb_change_next(&walk, &field)) {
+        if (field.op != FB_FIELD_SET) continue;
+        bit++;
+        if (fb_span_equal(field.name, name)) return fb_mark_has(at->mark->dead, bit);
+    }
+    return false;
+}
+
+static bool nothing_dead(void *user, fb_span name, const uint8_t bytes[FB_DOT_BYTES])
+{
+    (void)user;
+    (void)name;
+    (void)bytes;
+    return false;
+}
+
+/* Takes out of the record at hand what is gone, and replaced dots that are kept for changes which
+ * are all here. */
+static void prune(fb_node *node, merge_at *at, fb_gone gone)
+{
+    struct fb_mend *m = node->database->mend;
+    const fb_merge_ops ops = {at, covered, NULL, NULL};
+    fb_record record;
+    fb_merged merged;
+    uint32_t dropped;
+    if (fb_record_decode(fb_span_of(m->state, m->state_len), &record) != FB_OK ||
+        fb_record_prune(m->records[m->at], &record, gone, at, &ops, node->database->stage.merged,
+                        node->database->stage.scratch, node->database->record_max, &merged,
+                        &dropped) != FB_OK ||
+        dropped == 0) {
+        return;
+    }
+    m->state_len = merged.stored.len;
+    memcpy(m->state, merged.stored.p, merged.stored.len);
+}
+
 static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_id signer)
 {
     struct fb_mend *m = node->database->mend;
     const fb_change *changes = node->database->changes;
     const fb_merge_ops ops = {at, covered, NULL, NULL};
+    bool marked = at->mark->bits == fb_mark_bits(batch, changes);
+    uint32_t next_bit = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
+        at->bit = next_bit;
+        at->change = &changes[i];
+        next_bit += fb_mark_bits_of(&changes[i]);
         if (!fb_id_equal(changes[i].record, m->records[m->at])) continue;
         at->dot = (fb_dot){signer, batch->incarnation, batch->first_seq + i};
         fb_record record;
@@ -335,6 +404,7 @@ static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_i
         }
         m->state_len = merged.stored.len;
         memcpy(m->state, merged.stored.p, merged.stored.len);
+        if (marked) prune(node, at, is_dead);
     }
 }
 
@@ -350,9 +420,52 @@ static void begin_page(fb_node *node, fb_op_run run, size_t bytes, size_t entrie
     uint32_t local = fb_area_get(node, m->area)->local;
     fb_span from =
         m->from_len != 0 ? fb_span_of(m->from, m->from_len) : fb_key_batch(low, local, zero, 0, 0);
-    fb_op_read_range(op, from, fb_key_batch(high, local, last, UINT64_MAX, UINT64_MAX),
-                     FB_BATCH_BYTES_MAX, PAGE_MAX, node->options.sizes.call_bytes, false);
+    fb_span to = fb_key_batch(high, local, last, UINT64_MAX, UINT64_MAX);
+    fb_op_read_range(op, from, to, FB_BATCH_BYTES_MAX, PAGE_MAX, node->options.sizes.call_bytes,
+                     false);
+    /* There is no mark without its batch, so these reach as far. */
+    uint8_t marks[2][FB_BATCH_KEY_BYTES + 1];
+    memcpy(marks[0], from.p, from.len);
+    memcpy(marks[1], to.p, to.len);
+    marks[0][0] = marks[1][0] = FB_TAG_MARK;
+    fb_op_read_range(op, fb_span_of(marks[0], from.len), fb_span_of(marks[1], to.len),
+                     FB_MARK_BYTES_MAX, PAGE_MAX, node->options.sizes.operation_bytes / 4, false);
     fb_op_issue(node, op);
+}
+
+static void mark_of(const fb_node *node, const fb_op *op, fb_span batch, fb_mark *out)
+{
+    uint32_t count = fb_op_range_count(node, op, 1);
+    out->bits = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        fb_read_entry entry = fb_op_range_entry(node, op, 1, i);
+        if (memcmp(entry.key.p + 1, batch.p + 1, batch.len - 1) != 0) continue;
+        (void)fb_mark_read(entry.value, out);
+        return;
+    }
+}
+
+/* Of a batch behind the last mark that was read nothing is known. */
+static bool is_unread(const fb_node *node, const fb_op *op, fb_span batch)
+{
+    if (fb_op_range_whole(node, op, 1)) return false;
+    uint32_t count = fb_op_range_count(node, op, 1);
+    if (count == 0) return true;
+    fb_span last = fb_op_range_entry(node, op, 1, count - 1).key;
+    return memcmp(batch.p + 1, last.p + 1, FB_BATCH_KEY_BYTES - 1) > 0;
+}
+
+/* Lives of the dots that the record at hand keeps. */
+static void add_kept_lives(fb_node *node)
+{
+    const struct fb_mend *m = node->database->mend;
+    fb_record record;
+    fb_record_field field;
+    if (fb_record_decode(fb_span_of(m->state, m->state_len), &record) != FB_OK) return;
+    (void)add_lives(node, record.existence_pending);
+    (void)add_lives(node, record.whole_pending);
+    fb_record_walk walk = fb_record_walk_of(&record);
+    while (fb_record_next(&walk, &field)) (void)add_lives(node, field.pending);
 }
 
 /* So many batches of the page are done: the next one, or what follows the last. */
@@ -399,11 +512,14 @@ static void scan_run(fb_node *node, fb_op *op)
     if (fb_op_round(op) == 1) {
         m->life_count = 0;
         m->page = 0;
-        while (m->page < count && page_lives(node, fb_op_range_entry(node, op, 0, m->page))) {
+        while (m->page < count) {
+            fb_read_entry entry = fb_op_range_entry(node, op, 0, m->page);
+            if (is_unread(node, op, entry.key) || !page_lives(node, entry)) break;
             m->page++;
         }
         /* One that names more lives than are kept is merged with those there are. */
         if (m->page == 0 && count != 0) m->page = 1;
+        if (m->page == count && fb_op_range_whole(node, op, 0)) add_kept_lives(node);
         for (uint32_t i = 0; i < m->life_count; i++) {
             uint8_t key[FB_VECTOR_KEY_BYTES];
             fb_op_read_key(op,
@@ -416,14 +532,18 @@ static void scan_run(fb_node *node, fb_op *op)
         return;
     }
     if (m->page > count) m->page = count;
-    merge_at at = {.node = node, .op = op, .first_life = 1};
+    fb_mark mark;
+    merge_at at = {.node = node, .op = op, .first_life = 2, .mark = &mark};
     for (uint32_t i = 0; i < m->page; i++) {
         fb_batch batch;
         fb_id signer;
         fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
+        mark_of(node, op, entry.key, &mark);
         if (take_batch(node, entry, &batch, &signer)) merge_batch(node, &at, &batch, signer);
     }
     if (page_over(node, op, m->page)) {
+        at.whole = true;
+        prune(node, &at, nothing_dead);
         fb_record record;
         bool apart = fb_record_decode(fb_span_of(m->state, m->state_len), &record) == FB_OK &&
                      record.apart != 0;
@@ -660,6 +780,9 @@ static void remove_run(fb_node *node, fb_op *op)
         fb_delete(node, mark_key(node, mark));
         m->marked = false;
     }
+    /* One of an earlier pass, from before its member was cut. */
+    key[0] = FB_TAG_MARK;
+    fb_delete(node, fb_span_of(key, sizeof key));
     fb_vector *v = fb_vector_get(node, m->entry);
     v->batch = m->batch - 1;
     v->last_seq = m->first_seq - 1;
@@ -713,6 +836,17 @@ static void take_up(fb_node *node, uint32_t area, uint32_t entry)
     m->phase = MEND_READ;
 }
 
+static bool doubt_again(fb_node *node, uint32_t index)
+{
+    size_t room = fb_write_entry_bytes(FB_DOUBT_KEY_BYTES, FB_DOUBT_VALUE_BYTES);
+    if (!fb_write_fits(node, room, 1)) {
+        later(node, RETRY_NS);
+        return false;
+    }
+    fb_doubt(node, index, true);
+    return true;
+}
+
 static bool find_next(fb_node *node)
 {
     struct fb_mend *m = node->database->mend;
@@ -724,8 +858,14 @@ static bool find_next(fb_node *node)
     for (uint32_t i = 0; i < node->options.sizes.areas; i++) {
         fb_area *area = fb_area_get(node, i);
         if (!area->used || !area->mending) continue;
+        if (fb_report_is_awaited(node, area->space)) {
+            later(node, RETRY_NS);
+            continue;
+        }
         uint32_t entry = bitten(node, i);
         if (entry == FB_NONE) {
+            /* What folded batches had replaced is not known of all that was merged anew. */
+            if (area->skipped && !doubt_again(node, i)) continue;
             area->mending = false;
             fb_area_touch(node, i);
             fb_fetch_go(node, i);

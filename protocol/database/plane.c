@@ -16,6 +16,9 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_vector_exchange_layout(node, arena);
     fb_watch_layout(node, arena);
     fb_onward_layout(node);
+    fb_reports_layout(node);
+    fb_fold_layout(node);
+    fb_compare_layout(node, arena);
     fb_put_layout(node, arena);
     fb_get_layout(node);
     fb_area_list_layout(node);
@@ -34,6 +37,7 @@ static void reset(fb_node *node)
     fb_fetch_reset(node);
     fb_serve_reset(node);
     fb_vector_exchange_reset(node);
+    fb_compare_reset(node);
     fb_put_reset(node);
     fb_watch_reset(node);
     fb_cut_reset(node);
@@ -48,6 +52,13 @@ static void durable(fb_node *node)
     fb_vectors_durable(node);
     fb_watch_durable(node);
     fb_mend_durable(node);
+    fb_compare_durable(node);
+}
+
+static void started(fb_node *node)
+{
+    fb_mend_started(node);
+    fb_reports_started(node);
 }
 
 static void flush(fb_node *node)
@@ -61,7 +72,7 @@ const fb_plane fb_database_plane = {
     .layout = layout,
     .reset = reset,
     .load = fb_database_load,
-    .started = fb_mend_started,
+    .started = started,
     .seal = fb_database_seal,
     .durable = durable,
     .flush = flush,

@@ -73,7 +73,7 @@ bool fb_batch_readable(const fb_node *node, uint32_t area, uint32_t changes, uin
     const fb_area *a = fb_area_get(node, area);
     size_t levels = a->root_info.levels + (size_t)1;
     if (levels < LEVELS_MIN) levels = LEVELS_MIN;
-    size_t all = (size_t)lives + epoch_max(node, a->space) + 2;
+    size_t all = (size_t)lives + epoch_max(node, a->space) + 3;
     size_t each = READ_BYTES(FB_RECORD_KEY_BYTES) + levels * READ_BYTES(FB_TREE_KEY_BYTES);
     return lives <= FB_BATCH_LIVES_MAX && changes * (1 + levels) + all <= FB_READ_ITEMS_MAX &&
            changes * each + all * LIFE_BYTES <= node->options.sizes.operation_bytes;

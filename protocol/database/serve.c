@@ -51,14 +51,14 @@ static bool has(const fb_range *range, uint64_t incarnation, uint64_t *batch)
     return false;
 }
 
-static void push(fb_serve *serve, uint64_t incarnation, uint64_t from, uint64_t upto)
+static void push(fb_serve *serve, fb_step_back life)
 {
     if (serve->depth == FB_SERVE_PATH_MAX) {
         memmove(serve->path, serve->path + 1, (FB_SERVE_PATH_MAX - 1) * sizeof *serve->path);
         serve->depth--;
         serve->cut = true;
     }
-    serve->path[serve->depth++] = (fb_step_back){incarnation, from, upto};
+    serve->path[serve->depth++] = life;
 }
 
 static void walk_run(fb_node *node, fb_op *op);
@@ -87,7 +87,8 @@ static bool walk(fb_node *node, uint32_t slot, uint64_t incarnation, uint64_t up
     while (incarnation != 0) {
         uint64_t have;
         if (has(range, incarnation, &have)) {
-            if (have < upto) push(serve, incarnation, have + MUTANT(FETCH_SKIPS_ONE, 1u, 2u), upto);
+            uint64_t from = have + MUTANT(FETCH_SKIPS_ONE, 1u, 2u);
+            if (have < upto) push(serve, (fb_step_back){incarnation, from, upto, 0, 0});
             return true;
         }
         uint32_t entry = fb_vector_find(node, serve->area, range->node, incarnation);
@@ -97,14 +98,19 @@ static bool walk(fb_node *node, uint32_t slot, uint64_t incarnation, uint64_t up
             return false;
         }
         const fb_vector *v = fb_vector_get(node, entry);
-        push(serve, incarnation, 1, fb_min_u64(upto, v->batch));
+        push(serve, (fb_step_back){incarnation, 1, fb_min_u64(upto, v->batch),
+                                   v->previous_incarnation, v->previous_number});
         incarnation = v->previous_incarnation;
         upto = v->previous_number;
     }
     if (MUTANT(FORK_FROM_THE_START, range->have_count == 0, true)) return true;
+    fb_step_back life = serve->depth > 0 ? serve->path[0] : (fb_step_back){0};
+    bool same = life.incarnation == range->incarnation;
     serve->depth = 0;
     serve->cut = false;
-    push(serve, range->incarnation, 1, range->batch);
+    push(serve,
+         (fb_step_back){range->incarnation, 1, range->batch, same ? life.previous_incarnation : 0,
+                        same ? life.previous_number : 0});
     return true;
 }
 
@@ -126,10 +132,24 @@ static void walk_run(fb_node *node, fb_op *op)
         serve->depth = 0;
         serve->cut = false;
     } else {
-        push(serve, c->incarnation, 1, fb_min_u64(c->upto, life.batch));
+        push(serve, (fb_step_back){c->incarnation, 1, fb_min_u64(c->upto, life.batch),
+                                   life.previous_incarnation, life.previous_number});
         if (!walk(node, c->slot, life.previous_incarnation, life.previous_number)) return;
     }
     step(node, c->slot);
+}
+
+/* Those between are folded: nothing of them lives (fold.c). The header behind them proves that they
+ * were. */
+static void write_folded(fb_writer *w, fb_id peer, const fb_step_back *life)
+{
+    fb_write_u32(w, FB_FOLDED_BYTES);
+    fb_write_u8(w, 0);
+    fb_write_id(w, peer);
+    fb_write_u64(w, life->incarnation);
+    fb_write_u64(w, life->from - 1);
+    fb_write_u64(w, life->previous_incarnation);
+    fb_write_u64(w, life->previous_number);
 }
 
 static void send_run(fb_node *node, fb_op *op)
@@ -154,10 +174,16 @@ static void send_run(fb_node *node, fb_op *op)
     for (uint32_t i = 0; i < count; i++) {
         fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
         if (entry.key.len != FB_BATCH_KEY_BYTES || entry.value.len != entry.value_len) break;
-        if (4 + entry.value.len > w.cap - w.at) break;
-        fb_reader number = fb_reader_of(fb_span_of(entry.key.p + FB_BATCH_KEY_BYTES - 8, 8));
+        uint64_t number = fb_load_be64(entry.key.p + FB_BATCH_KEY_BYTES - 8);
+        bool gap = number > life->from;
+        /* Beyond what is asked for only where that is folded. */
+        if (life->from > life->upto) break;
+        if (4 + entry.value.len + (gap ? 4 + FB_FOLDED_BYTES : 0) > w.cap - w.at) break;
+        if (MUTANT(FOLDED_NOT_SAID, gap, false)) {
+            write_folded(&w, serve->range[serve->at].node, life);
+        }
         fb_write_span32(&w, entry.value);
-        life->from = fb_read_u64(&number) + 1;
+        life->from = number + 1;
     }
     if (w.at == 0) {
         if (count > 0) {
@@ -189,7 +215,7 @@ static void send(fb_node *node, uint32_t slot)
     uint8_t low[FB_BATCH_KEY_BYTES], high[FB_BATCH_KEY_BYTES];
     uint32_t bytes = fb_call_piece_max(node, serve->call);
     fb_op_read_range(op, fb_key_batch(low, local, peer, life->incarnation, life->from),
-                     fb_key_batch(high, local, peer, life->incarnation, life->upto + 1),
+                     fb_key_batch(high, local, peer, life->incarnation, UINT64_MAX),
                      FB_BATCH_BYTES_MAX, ITEMS_AT_ONCE, bytes, false);
     serve->busy = true;
     fb_op_issue(node, op);

@@ -298,6 +298,22 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
     return FB_OK;
 }
 
+fb_status fb_stage_rewrite(fb_node *node, const fb_reads *reads, uint32_t staged_area, fb_id record,
+                           const fb_merged *merged, fb_staged_change *out)
+{
+    fb_stage *stage = &node->database->stage;
+    fb_staged_area *staged = &stage->areas[staged_area];
+    uint8_t key[FB_RECORD_KEY_BYTES];
+    FB_TRY(set_fingerprint(node, reads, staged, record, merged->fingerprint));
+    fb_stage_put(node, fb_key_record(key, fb_area_get(node, staged->area)->local, record),
+                 merged->stored);
+    if (stage->overflow) return FB_ERR_LIMIT;
+    *out =
+        (fb_staged_change){.area = staged_area, .record = record, .deleted = merged->values == 0};
+    memcpy(out->etag, merged->fingerprint, sizeof out->etag);
+    return FB_OK;
+}
+
 static size_t root_bytes(const fb_staged_area *staged)
 {
     size_t body = staged->node.kind == FB_TREE_INNER
@@ -351,6 +367,7 @@ static void commit_area(fb_node *node, const fb_staged_area *staged)
 static void commit_changelog(fb_node *node, const fb_staged_change *change)
 {
     const fb_area *area = fb_area_get(node, node->database->stage.areas[change->area].area);
+    if (area->kind == FB_AREA_REPORTS) return; /* nobody is told of those */
     fb_space_areas *space = &node->database->spaces[area->space];
     uint32_t local = fb_space_local(node, area->space);
     uint8_t key[FB_CHANGELOG_KEY_BYTES], value[FB_CHANGELOG_VALUE_BYTES];

@@ -53,6 +53,9 @@ typedef struct fb_vector {
     uint64_t previous_number;
     uint64_t durable_batch;
     uint64_t durable_seq;
+    uint64_t cut;    /* every member holds it up to this batch */
+    uint64_t marked; /* its batch when the last pass of fold.c ended */
+    uint64_t marked_seq;
     uint64_t noted_w; /* the last note about it */
     uint32_t noted_at;
     uint32_t notes; /* about it that are not durable: it keeps its place until they are */
@@ -103,6 +106,22 @@ typedef struct fb_area {
     fb_timer onward;
     fb_timer wanted;
     fb_timer conflict;
+
+    bool folding;     /* a pass of fold.c is under way */
+    bool doubt;       /* batches were skipped as folded: to be compared with a peer */
+    bool doubt_again; /* and since the comparison under way began */
+    /* Members with whom it was compared since: bits in the order of ids, of so many members. */
+    uint64_t consulted;
+    uint32_t consulted_of;
+    uint32_t pass;       /* of this life */
+    uint32_t pass_from;  /* marks of earlier passes do not count */
+    uint32_t fresh;      /* batches that came since the last pass began */
+    uint32_t looked_at;  /* batches in the last pass */
+    uint32_t looking_at; /* and in this one */
+    bool flawed;         /* this pass could not look at all of it */
+    bool skipped;        /* batches were skipped as folded, now or once */
+    fb_timer fold;
+    fb_timer compare;
     fb_digest_cell cell;
 } fb_area;
 
@@ -114,6 +133,20 @@ typedef struct fb_space_areas {
     bool strangers;          /* something of a node that is no member here yet was offered */
     bool digest_known;
     uint8_t digest[16]; /* of all areas, as for a member that may hold them all */
+
+    uint32_t reports;  /* the area of what members hold, plus one */
+    bool reporting;    /* this node's report is being written */
+    bool cutting;      /* the cut is being worked out */
+    bool cut_known;    /* it was, in this life */
+    bool settled;      /* all members have reported the statements that are known here */
+    bool has_reported; /* this node has, in this life or before */
+    bool may_report;   /* it holds what one of the others reported, statements included */
+    bool report_asked; /* who waits for the reports to be read */
+    bool promise_asked;
+    uint8_t reported[16]; /* hash of what this node reported last */
+    uint8_t next_report[16];
+    fb_timer report;
+    fb_timer cut;
 } fb_space_areas;
 
 /* A batch being filled with the changes of this node. */
@@ -157,6 +190,16 @@ typedef struct fb_wanted {
     fb_digest_cell cell;
 } fb_wanted;
 
+/* What stands before a batch of which those before it are folded (fold.c). */
+typedef struct fb_folded {
+    bool used;
+    fb_id node;
+    uint64_t incarnation;
+    uint64_t after; /* what is folded begins behind this one; 0: with the life */
+    uint64_t previous_incarnation, previous_number; /* that the first header of the life named */
+} fb_folded;
+#define FB_FOLDED_BYTES 49u /* u8 0 and the others, as an item of a piece */
+
 /* A call of our own. */
 /* Values whose hashes are kept from the judging of a batch to its merge. */
 #define FB_FETCH_VALUES 16u
@@ -181,6 +224,7 @@ typedef struct fb_fetch {
     uint8_t *piece;
     uint32_t piece_len;
     uint32_t piece_at;
+    fb_folded folded; /* the item before the one at hand */
     /* Of the batch at piece_at, while it is applied. */
     uint32_t tries;
     fb_id heard_of; /* the signer of the batch before this one */
@@ -209,6 +253,7 @@ typedef struct fb_range {
 typedef struct fb_step_back {
     uint64_t incarnation;
     uint64_t from, upto;
+    uint64_t previous_incarnation, previous_number; /* as its first header names them */
 } fb_step_back;
 
 /* A call of another node. */
@@ -327,6 +372,62 @@ typedef struct fb_item_key {
     uint8_t key[16];
 } fb_item_key;
 
+/* The way to a node of a tree: its first `depth` nibbles. */
+typedef struct fb_path {
+    uint8_t depth;
+    uint8_t key[16];
+} fb_path;
+
+/* A comparison of this node's (compare.c). */
+typedef struct fb_compare {
+    bool used;
+    bool calling;  /* a call is under way */
+    bool busy;     /* an operation is */
+    bool more;     /* not all that differs was looked at */
+    bool doubtful; /* the peer is in doubt itself */
+    bool skipped;  /* a record has too many dots to ask about */
+    uint8_t phase;
+    uint32_t
+        cleared; /* the last one was whole: area, plus one, out of doubt when this is durable */
+    uint64_t cleared_w;
+    uint32_t area;
+    uint32_t link;
+    uint64_t link_number;
+    uint32_t call;
+    uint64_t serial;
+    uint32_t rounds; /* calls for nodes */
+    uint64_t bytes;  /* of them */
+    uint64_t differ; /* items that differ, here or there */
+    uint32_t front_count;
+    fb_path front[FB_COMPARE_FRONT_MAX]; /* still to be asked for */
+    uint32_t asked_count, asked_at;
+    fb_path asked[FB_COMPARE_PATHS_MAX];
+    uint32_t found_count; /* keys of items that are other here */
+    uint8_t found[FB_COMPARE_FOUND_MAX][16];
+    fb_id scanned;
+    uint32_t record_count, record_at;
+    fb_id records[FB_COMPARE_FOUND_MAX];
+    uint32_t dot_count; /* of the record at hand */
+    uint8_t dots[FB_COMPARE_DOTS_MAX * FB_DOT_BYTES];
+    uint32_t piece_len;
+    uint8_t *piece;
+} fb_compare;
+
+/* And of another node. */
+typedef struct fb_compare_serve {
+    bool used;
+    bool busy;
+    uint8_t kind;
+    uint32_t area;
+    uint32_t call;
+    uint64_t serial;
+    uint32_t count; /* paths or records that are left, from `at` on */
+    uint32_t at;
+    uint32_t arguments_len;
+    uint8_t root[16];
+    uint8_t arguments[FB_CALL_ARGUMENTS_MAX];
+} fb_compare_serve;
+
 struct fb_database {
     fb_area *areas;
     uint32_t area_free;
@@ -362,6 +463,8 @@ struct fb_database {
     uint32_t answers_used;
     fb_watch *watches;
     uint32_t watch_count, watch_used;
+    fb_compare *compare;
+    fb_compare_serve *compare_serves;
     fb_link_vectors *links;
     uint8_t *frame; /* of the control channel, and answers of calls */
 
@@ -388,6 +491,7 @@ fb_span fb_key_batch(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnati
                      uint64_t number);
 fb_span fb_key_tree(uint8_t *out, uint32_t area, uint32_t depth, const uint8_t key[16]);
 fb_span fb_key_changelog(uint8_t *out, uint32_t space, uint64_t sequence);
+fb_span fb_key_doubt(uint8_t *out, uint32_t area);
 fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation);
 /* Not what is wanted of a life, but that its last batch goes. */
 #define FB_WANTED_MENDING 1u
@@ -495,6 +599,9 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
 /* conflict.c: a value of this node's own stands beside another one in a field of the change, in the
  * record as merged. */
 bool fb_conflict_with_own(const fb_node *node, const fb_record *record, const fb_change *change);
+/* A record as it was worked out elsewhere, and its place in the tree. As fb_stage_change fails. */
+fb_status fb_stage_rewrite(fb_node *node, const fb_reads *reads, uint32_t staged_area, fb_id record,
+                           const fb_merged *merged, fb_staged_change *out);
 /* What the stage puts. */
 void fb_stage_size(const fb_node *node, size_t *bytes, size_t *entries);
 /* Puts everything and makes it the state. */
@@ -620,6 +727,48 @@ void fb_mend_started(fb_node *node);
 fb_status fb_mend_load(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation,
                        fb_span value);
 void fb_mend_durable(fb_node *node);
+/* The last batch of a life that anybody takes; UINT64_MAX: it goes on. */
+uint64_t fb_mend_limit(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation);
+/* report.c: what each member holds durably, and the stable cut that follows from it. */
+void fb_reports_layout(fb_node *node);
+void fb_reports_reset(fb_node *node);
+void fb_reports_started(fb_node *node);
+/* More is durable of an area than before. */
+void fb_report_due(fb_node *node, uint32_t area);
+/* A report came. */
+void fb_cut_due(fb_node *node, uint32_t space);
+/* May this node state cuts? Told by fb_cut_promised (cut.c): FB_ERR_BEHIND while it holds less than
+ * it has reported, or has not reported yet. */
+void fb_report_promise(fb_node *node, uint32_t space);
+void fb_cut_promised(fb_node *node, uint32_t space, fb_status status);
+/* The reports are not read yet: nobody knows what is folded here. */
+bool fb_report_is_awaited(const fb_node *node, uint32_t space);
+/* May this batch stand in the area of reports? */
+fb_status fb_report_check(const fb_node *node, uint32_t space, const fb_batch *batch, fb_id signer,
+                          const fb_change *changes);
+
+/* compare.c: the other side's fingerprints, and what follows when they differ. */
+void fb_compare_layout(fb_node *node, fb_arena *arena);
+void fb_compare_reset(fb_node *node);
+void fb_compare_durable(fb_node *node);
+void fb_compare_link_up(fb_node *node, uint32_t space);
+void fb_compare_serve_layout(fb_node *node, fb_arena *arena);
+/* Batches were skipped: something may live here that was replaced by one of them. Puts one entry
+ * when `put`. */
+void fb_doubt(fb_node *node, uint32_t area, bool put);
+#define FB_DOUBT_KEY_BYTES   5u
+#define FB_DOUBT_VALUE_BYTES 1u
+/* Its value: in doubt, or it was once. */
+#define FB_DOUBT_NOW  1u
+#define FB_DOUBT_ONCE 2u
+
+/* fold.c: batches of which nothing lives, below the cut. */
+void fb_fold_layout(fb_node *node);
+void fb_fold_due(fb_node *node, uint32_t area);
+/* Up to which batch every member holds a life; 0: not at all, or not known. */
+uint64_t fb_fold_cut(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation);
+/* Something was taken back here: what was seen dead may live again. */
+void fb_fold_mended(fb_node *node, uint32_t area);
 
 /* load.c */
 void fb_database_load(fb_node *node);

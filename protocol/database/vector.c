@@ -278,6 +278,7 @@ void fb_vectors_durable(fb_node *node)
                 MUTANT(VECTOR_STANDS_STILL, n->batch, fb_max_u64(1, v->durable_batch));
             v->durable_seq = n->seq;
         }
+        fb_report_due(node, v->area);
         touch(node, n->entry);
         db->note_head = (db->note_head + 1) % db->note_cap;
         db->note_count--;

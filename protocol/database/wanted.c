@@ -190,9 +190,7 @@ bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uin
         return false;
     }
     /* Nobody takes more of who was put out, so nobody asks for it. */
-    const fb_area *a = fb_area_get(node, area);
-    uint64_t limit =
-        fb_space_limit(node, space, peer, a->id, a->kind == FB_AREA_SPACE, incarnation);
+    uint64_t limit = fb_mend_limit(node, area, peer, incarnation);
     if (batch > limit) batch = limit;
     if (batch == 0 || !lacking(node, area, peer, incarnation, batch)) return false;
     uint32_t index = find(node, area, peer, incarnation, link);

@@ -11,7 +11,8 @@
 
 typedef enum fb_method {
     FB_METHOD_FETCH = 1,
-    /* 2 snapshot, 3 compare, 4 verify, 5 resolve: answered with FB_ERR_CALL_METHOD until built */
+    FB_METHOD_COMPARE = 3,
+    /* 2 snapshot, 4 verify, 5 resolve: answered with FB_ERR_CALL_METHOD */
     FB_METHODS = 6
 } fb_method;
 

@@ -56,6 +56,8 @@ fb_member_status fb_space_own_status(const fb_node *node, uint32_t space);
 fb_role fb_space_own_role(const fb_node *node, uint32_t space);
 /* Approved, and a writer or an admin: local writes of others are FB_ERR_NOT_AUTHORISED. */
 bool fb_space_may_write(const fb_node *node, uint32_t space);
+/* This node made the space. */
+bool fb_space_is_creator(const fb_node *node, uint32_t space);
 
 /* What a link does with a peer whose binding it has verified. APPROVED: open, *member is its index.
  * REVOKED: close with FB_ERR_REVOKED. PENDING: anybody else; also everybody while this node itself

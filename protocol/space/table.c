@@ -309,6 +309,11 @@ fb_role fb_space_own_role(const fb_node *node, uint32_t space)
     return own == FB_NONE ? FB_ROLE_NONE : fb_member_at(node, own)->role;
 }
 
+bool fb_space_is_creator(const fb_node *node, uint32_t space)
+{
+    return fb_b32_equal(fb_space_at(node, space)->creator, node->self_key);
+}
+
 bool fb_space_may_write(const fb_node *node, uint32_t space)
 {
     fb_role role = fb_space_own_role(node, space);

@@ -25,6 +25,8 @@ typedef enum fb_tag {
     FB_TAG_TREE = 'T',        /* u32 area, depth, prefix */
     FB_TAG_CHANGELOG = 'C',   /* u32 space, u64 sequence */
     FB_TAG_WANTED = 'W',      /* u32 area, node; and which batch is being taken back */
+    FB_TAG_MARK = 'G',        /* u32 area, node, incarnation, number: nothing of this batch lives */
+    FB_TAG_DOUBT = 'K',       /* u32 area: batches were skipped as folded */
     FB_TAG_SEEN = 'q',        /* u32 space, node, u32 slot: an id, and the floor as it was then */
     FB_TAG_REDO = 'o',        /* the key of an entry: the driver's, of documents (io/documents) */
     /* Later planes: 'm' cluster map, 'r' replica plane, 'f' files, 'p' policies. */

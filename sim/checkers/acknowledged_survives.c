@@ -28,6 +28,8 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         s->model.blind = true;
     } else if (fx->a == FB_FACT_WRITTEN) {
         fb_sim_model_written(world, &s->model, node, fx);
+    } else if (fx->a == FB_FACT_SKIPPED) {
+        fb_sim_model_skipped(world, &s->model, node, fx);
     } else {
         fb_sim_model_applied(world, &s->model, node, fx);
     }
@@ -116,7 +118,8 @@ const fb_sim_check fb_sim_check_acknowledged_survives = {
         "no acknowledged write is lost while a disk that had it lives, and all of a core get it",
     .state_bytes = sizeof(state),
     .layout = layout,
-    .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED) | FB_SIM_FACT(FB_FACT_CUT),
+    .facts = FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED) |
+             FB_SIM_FACT(FB_FACT_CUT) | FB_SIM_FACT(FB_FACT_SKIPPED),
     .fact = fact,
     .reply = reply,
     .wrote = wrote,

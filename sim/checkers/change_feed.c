@@ -156,8 +156,10 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     }
     fb_reader r = fb_reader_of(fb_sim_fact_bytes(fx));
     fb_id area = fb_read_id(&r);
-    /* What comes before the space has a name is its first statement. */
-    bool hidden = !s->known || fb_id_equal(area, s->own);
+    /* What comes before the space has a name is its first statement, and a report about it. */
+    if (!s->known && fb_id_is_zero(s->own)) s->own = area;
+    bool hidden = fb_id_equal(area, s->own);
+    if (!s->known && !hidden) return;
     if (!hidden && !fb_id_equal(area, s->notes)) return;
     entry e = {.incarnation = world->nodes[node].incarnation,
                .w = fx->a == FB_FACT_WRITTEN ? fx->c : fx->b,
@@ -292,7 +294,8 @@ const fb_sim_check fb_sim_check_change_feed = {
     .state_bytes = sizeof(state),
     .layout = layout,
     .facts = FB_SIM_FACT(FB_FACT_STARTED) | FB_SIM_FACT(FB_FACT_WRITTEN) |
-             FB_SIM_FACT(FB_FACT_APPLIED) | FB_SIM_FACT(FB_FACT_MENDED),
+             FB_SIM_FACT(FB_FACT_APPLIED) | FB_SIM_FACT(FB_FACT_MENDED) |
+             FB_SIM_FACT(FB_FACT_REPAIRED),
     .fact = fact,
     .reply = reply,
     .wrote = wrote,

@@ -103,5 +103,7 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_documents_are_records,
     &fb_sim_check_documents_recover,
     &fb_sim_check_documents_redo_bounded,
+    &fb_sim_check_folded_below_cut,
+    &fb_sim_check_compare_in_proportion,
     NULL,
 };

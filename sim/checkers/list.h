@@ -59,6 +59,8 @@ extern const fb_sim_check fb_sim_check_documents_read;
 extern const fb_sim_check fb_sim_check_documents_are_records;
 extern const fb_sim_check fb_sim_check_documents_recover;
 extern const fb_sim_check fb_sim_check_documents_redo_bounded;
+extern const fb_sim_check fb_sim_check_folded_below_cut;
+extern const fb_sim_check fb_sim_check_compare_in_proportion;
 
 /* Keys of what checks remember: never 0. */
 static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)

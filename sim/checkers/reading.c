@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/reading.h"
 
+#include "protocol/database/state.h"
 #include "sim/director.h"
 
 #define MARGIN_US INT64_C(5000000)
+
+/* What folded batches had replaced may show until the node has compared itself with a peer. */
+static bool in_doubt(const fb_sim_world *world, uint32_t node)
+{
+    const fb_node *core = world->nodes[node].core;
+    if (!world->config.reference) return false;
+    for (uint32_t i = 0; i < core->options.sizes.areas; i++) {
+        if (core->database->areas[i].used && core->database->areas[i].doubt) return true;
+    }
+    return false;
+}
 
 bool fb_sim_question_of(fb_sim_world *world, uint32_t node, const fb_effect *reply,
                         fb_sim_question *out)
@@ -11,6 +23,7 @@ bool fb_sim_question_of(fb_sim_world *world, uint32_t node, const fb_effect *rep
     if (fb_sim_model_of(world)->blind) return false;
     if (reply->b != FB_OK && reply->b != FB_ERR_NOT_FOUND) return false;
     *out = (fb_sim_question){.node = node};
+    if (in_doubt(world, node)) return false;
     const fb_sim_client *client = fb_sim_client_of(world, node, reply->a);
     if (client != NULL && client->operation == FB_SIM_OP_GET) {
         out->record = client->record;

@@ -37,7 +37,7 @@ typedef struct state {
     fb_sim_standing *standing;
     uint32_t taking_count, cut_count;
     fb_id space;
-    fb_id own_area;
+    fb_id own_area, reports;
     /* What is found wrong. */
     bool wrong;
     fb_id signer;
@@ -135,6 +135,8 @@ static void look_at_batch(void *user, fb_span key, fb_span value)
     fb_read_bytes(&h, 24);
     uint32_t claim = claim_of(&h, signer);
     if (h.failed || k.failed || fb_id_equal(area, s->own_area)) return;
+    /* What a member says to hold is not taken back. */
+    if (fb_id_equal(area, s->reports)) return;
     /* Rights are taken away in the first space alone. */
     if (!fb_id_equal(space, s->space)) return;
     for (uint32_t i = 0; i < s->taking_count; i++) {
@@ -158,6 +160,7 @@ static void round_end(fb_sim_world *world, void *own)
     static const uint8_t standings = FB_TAG_STANDING, cuts = FB_TAG_CUT, batches = FB_TAG_BATCH;
     s->space = world->spaces[0];
     s->own_area = fb_area_id(world->spaces[0], FB_AREA_SPACE, (fb_span){NULL, 0});
+    s->reports = fb_area_id(world->spaces[0], FB_AREA_REPORTS, (fb_span){NULL, 0});
     for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
         if (world->held_apart[i]) continue;
         const fb_sim_store *store = &world->nodes[i].store;

@@ -45,6 +45,7 @@ const fb_sim_setting_row fb_sim_setting_rows[] = {
     SETTING("onward", timing.onward_ns, true, 1000000, 3600000000000),
     SETTING("write-set-bytes", sizes.write_set_bytes, false, 32768, 1u << 26),
     SETTING("write-set-entries", sizes.write_set_entries, false, 256, 1u << 20),
+    SETTING("report", timing.report_ns, true, 1000000, 90000000000000),
 };
 const uint32_t fb_sim_setting_count = sizeof fb_sim_setting_rows / sizeof fb_sim_setting_rows[0];
 

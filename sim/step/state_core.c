@@ -8,12 +8,14 @@
 static const char *timer_name(uint16_t kind)
 {
     static const char *const names[FB_TIMER_KINDS] = {
-        [FB_TIMER_LINK] = "link",       [FB_TIMER_HEARTBEAT] = "heartbeat",
-        [FB_TIMER_RESEND] = "resend",   [FB_TIMER_DIAL] = "dial",
-        [FB_TIMER_REPEAT] = "repeat",   [FB_TIMER_REDELIVER] = "redeliver",
-        [FB_TIMER_CALL] = "call",       [FB_TIMER_ONWARD] = "onward",
-        [FB_TIMER_COMPARE] = "compare", [FB_TIMER_CONFLICT] = "conflict",
-        [FB_TIMER_SPACE] = "space",     [FB_TIMER_WANTED] = "wanted",
+        [FB_TIMER_LINK] = "link",         [FB_TIMER_HEARTBEAT] = "heartbeat",
+        [FB_TIMER_RESEND] = "resend",     [FB_TIMER_DIAL] = "dial",
+        [FB_TIMER_REPEAT] = "repeat",     [FB_TIMER_REDELIVER] = "redeliver",
+        [FB_TIMER_CALL] = "call",         [FB_TIMER_ONWARD] = "onward",
+        [FB_TIMER_REPORT] = "report",     [FB_TIMER_CUT] = "cut",
+        [FB_TIMER_FOLD] = "fold",         [FB_TIMER_COMPARE] = "compare",
+        [FB_TIMER_CONFLICT] = "conflict", [FB_TIMER_SPACE] = "space",
+        [FB_TIMER_WANTED] = "wanted",     [FB_TIMER_MEND] = "mend",
     };
     return kind < FB_TIMER_KINDS && names[kind] != NULL ? names[kind] : "?";
 }

@@ -26,6 +26,8 @@ static const char *const limits[] = {
     "TLS and datagrams: streams and whole frames are all there is",
     "versions: one version of the protocol in a run",
     "a full disk: write sets fail, but for no lasting reason",
+    "documents: other programs that change them, a dropped database, and a disk that is older than "
+    "the documents are for the end-to-end tests",
 };
 
 static void closing(uint64_t count, fb_sim_result result)

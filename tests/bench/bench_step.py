@@ -4,6 +4,7 @@ fast a million steps are exported. STEPS=N for another length."""
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import tempfile
 import time
@@ -29,17 +30,23 @@ def back():
     session.communicate()
 
 
+def used():
+    """Processor time of all children so far: fair on a busy machine."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def export():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "trace.json"
         arguments = ["--seed", "7", "--events", "1m"]
         times = []
         for flags in (["--last", "1"], []):
-            begin = time.monotonic()
+            begin = used()
             subprocess.run([PROGRAM, "view", *arguments, *flags, "--perfetto", path], check=True,
                            stdout=subprocess.DEVNULL)
-            times.append(time.monotonic() - begin)
-        print(f"a million steps: run {times[0]:.1f} s, exported in {times[1] - times[0]:.1f} s, "
+            times.append(used() - begin)
+        print(f"a million steps: run {times[0]:.1f} s of processor time, exported in {times[1] - times[0]:.1f} s, "
               f"{path.stat().st_size >> 20} MiB")
 
 

@@ -21,14 +21,21 @@ typedef struct putting {
     size_t operations;
 } putting;
 
-/* {_id, and a number older than this one}; a document without a number is nobody's newer one. */
+/* {_id, and a version older than this one}; a document without one is nobody's newer one, so it is
+ * replaced (foreign), though not removed. What is ours begins with v, s and n, and documents
+ * compare field by field: one comparison is planned and done faster than the three that it stands
+ * for. */
 static void guard(bson_t *selector, fb_id id, int64_t start, int64_t number, bool foreign)
 {
     fb_mongo_append_id(selector, "_id", id);
-    BCON_APPEND(selector, "$or", "[", "{", FB_MONGO_META ".s", "{", "$lt", BCON_INT64(start), "}",
-                "}", "{", FB_MONGO_META ".s", BCON_INT64(start), FB_MONGO_META ".n", "{", "$lt",
-                BCON_INT64(number), "}", "}", "{", FB_MONGO_META ".s", "{", "$exists",
-                BCON_BOOL(false), "}", "_id", "{", "$exists", BCON_BOOL(foreign), "}", "}", "]");
+    if (foreign) {
+        BCON_APPEND(selector, FB_MONGO_META, "{", "$not", "{", "$gte", "{", "v",
+                    BCON_INT32(FB_MONGO_VERSION), "s", BCON_INT64(start), "n", BCON_INT64(number),
+                    "}", "}", "}");
+    } else {
+        BCON_APPEND(selector, FB_MONGO_META, "{", "$lt", "{", "v", BCON_INT32(FB_MONGO_VERSION),
+                    "s", BCON_INT64(start), "n", BCON_INT64(number), "}", "}");
+    }
 }
 
 static void add(putting *p, mongoc_bulk_operation_t *bulk, size_t place)

@@ -404,7 +404,7 @@ static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_i
         }
         m->state_len = merged.stored.len;
         memcpy(m->state, merged.stored.p, merged.stored.len);
-        if (marked) prune(node, at, is_dead);
+        if (MUTANT(MARKS_FORGOTTEN, marked, false)) prune(node, at, is_dead);
     }
 }
 

@@ -133,7 +133,11 @@ static void noticed(void *user, const fb_document_event *change)
     fb_worker *worker = user;
     pthread_mutex_lock(&worker->mutex);
     bool room = worker->stats.outers_open <= FB_WORKER_OUTERS_MAX;
+    bool told = worker->stats.watch != FB_WORKER_WATCH_SCAN;
     pthread_mutex_unlock(&worker->mutex);
+    /* Of a document that has nothing of ours the stream tells what it was before: it may be a
+     * record whose _faberio was dropped. */
+    if (told && change->document->record.len == 0) return;
     /* What finds no place is noticed again when it is read again, or by the watch. */
     if (room) fb_worker_noticed(worker, change);
 }

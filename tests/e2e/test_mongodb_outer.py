@@ -24,9 +24,10 @@ def get(node, record):
 
 
 def changed(node, record, fields):
-    """Until the node has a record so."""
+    """Until the node has a record so, and its document as well."""
     eventually(lambda: [row["fields"] for row in node.rows("record", "list", "lab", "notes")
                         if row["id"] == record], lambda found: found == [fields])
+    eventually(lambda: state(node), lambda s: s["under_way"] == 0 and s["waiting"] == 0)
 
 
 def watching(node):

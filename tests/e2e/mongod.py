@@ -51,6 +51,7 @@ class Mongod:
         self.client = pymongo.MongoClient("127.0.0.1", self.port, directConnection=True,
                                           serverSelectionTimeoutMS=HANGS_S * 1000,
                                           uuidRepresentation="standard")
+        self.client.admin.command("ping")
         if not self.initiate:
             return self
         if self.replica_set:

@@ -108,11 +108,21 @@ static void written(fb_node *node, uint64_t space, fb_status status, uint64_t w)
     }
 }
 
+static uint32_t approved(const fb_node *node, uint32_t space)
+{
+    uint32_t members = 0;
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
+        members += fb_member_status_of(node, m) == FB_MEMBER_APPROVED;
+    }
+    return members;
+}
+
 static void on_report(fb_node *node, uint32_t space)
 {
     fb_space_areas *areas = areas_of(node, space);
     if (!fb_space_exists(node, space) || areas->reporting) return;
     if (fb_space_own_status(node, space) != FB_MEMBER_APPROVED) return;
+    if (approved(node, space) > FB_CUT_MEMBERS_MAX) return; /* nothing is folded there */
     if (!areas->has_reported && !areas->may_report && areas->reports != 0) {
         /* The others' reports are read first. */
         areas->report_asked = true;
@@ -425,11 +435,7 @@ static void answer(fb_node *node, uint32_t space, const fb_span *reports, const 
 void fb_report_promise(fb_node *node, uint32_t space)
 {
     fb_space_areas *areas = areas_of(node, space);
-    uint32_t members = 0;
-    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
-        members += fb_member_status_of(node, m) == FB_MEMBER_APPROVED;
-    }
-    if (areas->reports == 0 || members > FB_CUT_MEMBERS_MAX) {
+    if (areas->reports == 0 || approved(node, space) > FB_CUT_MEMBERS_MAX) {
         fb_cut_promised(node, space, FB_OK); /* nothing is folded */
         return;
     }

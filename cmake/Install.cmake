@@ -34,9 +34,9 @@ endforeach()
 # The service: a unit for systemd and the user that it runs as.
 if(TARGET faberio)
   set(FB_SERVICE_PROGRAM ${CMAKE_INSTALL_FULL_BINDIR}/faberio)
-  configure_file(runtime/faberio.service.in ${CMAKE_BINARY_DIR}/faberio.service @ONLY)
+  configure_file(runtime/daemon/faberio.service.in ${CMAKE_BINARY_DIR}/faberio.service @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/faberio.service DESTINATION lib/systemd/system
     COMPONENT service)
-  install(FILES runtime/faberio.sysusers DESTINATION lib/sysusers.d RENAME faberio.conf
+  install(FILES runtime/daemon/faberio.sysusers DESTINATION lib/sysusers.d RENAME faberio.conf
     COMPONENT service)
 endif()

@@ -128,13 +128,13 @@ if(TARGET bench_envelope)
 endif()
 
 # The conformance adapter once more, in front of the core that has the planted bugs.
-file(GLOB FB_ADAPTER_PARTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/*conformance*.c
-  ${CMAKE_SOURCE_DIR}/runtime/line_in.c ${CMAKE_SOURCE_DIR}/runtime/receiver*.c)
+file(GLOB FB_ADAPTER_PARTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/conformance/*.c
+  ${CMAKE_SOURCE_DIR}/runtime/command/conformance.c)
 if(TARGET faberio_core_mutants AND FB_ADAPTER_PARTS AND TARGET faberio_io)
   add_executable(adapter_mutants ${CMAKE_SOURCE_DIR}/tests/conformance/adapter_mutants.c
     ${FB_ADAPTER_PARTS} ${CMAKE_SOURCE_DIR}/io/provider_sodium.c
-    ${CMAKE_SOURCE_DIR}/io/assert.c ${CMAKE_SOURCE_DIR}/sim/store.c ${CMAKE_SOURCE_DIR}/sim/blobs.c
-    ${CMAKE_SOURCE_DIR}/sim/fail.c ${CMAKE_SOURCE_DIR}/sim/mutants.c)
+    ${CMAKE_SOURCE_DIR}/io/assert.c ${CMAKE_SOURCE_DIR}/sim/world/store.c ${CMAKE_SOURCE_DIR}/sim/world/blobs.c
+    ${CMAKE_SOURCE_DIR}/sim/world/fail.c ${CMAKE_SOURCE_DIR}/sim/mutants.c)
   fb_test_program(adapter_mutants faberio_core_mutants PkgConfig::SODIUM PkgConfig::JANSSON)
   target_compile_definitions(adapter_mutants PRIVATE FB_VERSION="${PROJECT_VERSION} with bugs")
   set_target_properties(adapter_mutants PROPERTIES

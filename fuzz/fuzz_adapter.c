@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz/envelope_same.h"
-#include "runtime/cmd_conformance.h"
+#include "runtime/command/conformance.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

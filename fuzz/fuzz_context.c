@@ -3,7 +3,7 @@
  * that is wrong is named in text that can be shown. */
 #include "fuzz/envelope_same.h"
 #include "io/provider_sodium.h"
-#include "runtime/receiver_json.h"
+#include "runtime/conformance/receiver_json.h"
 #include "runtime/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,7 +12,7 @@
 #include "protocol/link/preamble.h"
 #include "protocol/link/record.h"
 #include "protocol/space/invite.h"
-#include "sim/provider_fast.h"
+#include "sim/world/provider_fast.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

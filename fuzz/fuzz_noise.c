@@ -8,7 +8,7 @@
 
 #include "fuzz/envelope_same.h"
 #include "protocol/link/record.h"
-#include "sim/provider_fast.h"
+#include "sim/world/provider_fast.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 
 #include "fuzz/envelope_same.h"
 #include "protocol/envelope/json.h"
-#include "runtime/exchange.h"
+#include "runtime/api/exchange.h"
 #include "runtime/json_in.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #ifdef WORLD_FAST /* keyed hashes instead of libsodium, for many runs */
-#include "sim/provider_fast.h"
+#include "sim/world/provider_fast.h"
 #else
 #include "io/provider_sodium.h"
 #endif

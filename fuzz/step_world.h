@@ -13,7 +13,7 @@
 #include "protocol/rpc/state.h"
 #include "protocol/store/readset.h"
 #include "protocol/store/writeset.h"
-#include "sim/provider_fast.h"
+#include "sim/world/provider_fast.h"
 
 #define NODES      2u
 #define QUEUE_MAX  256u

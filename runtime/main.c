@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/cli.h"
-#include "runtime/cmd_conformance.h"
-#include "runtime/cmd_envelope.h"
-#include "runtime/cmd_key.h"
-#include "runtime/cmd_sim.h"
-#include "runtime/commands.h"
+#include "runtime/command/cli.h"
+#include "runtime/command/commands.h"
+#include "runtime/command/conformance.h"
+#include "runtime/command/envelope.h"
+#include "runtime/command/key.h"
+#include "runtime/command/sim.h"
 
 #ifndef FB_VERSION
 #define FB_VERSION "unknown"

@@ -6,8 +6,8 @@
 #include "io/address.h"
 #include "io/recorder.h"
 #include "protocol/base/hex.h"
-#include "runtime/cli.h"
-#include "runtime/document_store.h"
+#include "runtime/command/cli.h"
+#include "runtime/daemon/document_store.h"
 #include "runtime/settings.h"
 
 /* What is expected instead, or NULL. */

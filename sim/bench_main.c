@@ -6,10 +6,10 @@
 #include <sys/resource.h>
 
 #include "protocol/base/assert.h"
-#include "sim/bench.h"
-#include "sim/director.h"
 #include "sim/main_sim.h"
 #include "sim/run.h"
+#include "sim/workload/bench.h"
+#include "sim/workload/director.h"
 
 #define MILLION UINT64_C(1000000)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "sim/checks.h"
+#include "sim/checkers/checks.h"
 #include "sim/disk/main_disk.h"
 #include "sim/main_sim.h"
 #include "sim/mutants.h"

@@ -4,7 +4,7 @@
 #include "sim/documents/documents.h"
 #include "sim/main_sim.h"
 #include "sim/program.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 #define MS UINT64_C(1000000)
 

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "sim/director.h"
 #include "sim/disk/main_disk.h"
 #include "sim/flags.h"
-#include "sim/hunt.h"
+#include "sim/hunt/hunt.h"
 #include "sim/record/main_record.h"
 #include "sim/run.h"
 #include "sim/schedule/verbs.h"
@@ -17,8 +16,9 @@
 #include "sim/step/step.h"
 #include "sim/vectors/vectors.h"
 #include "sim/view/view.h"
-#include "sim/weather.h"
-#include "sim/workload.h"
+#include "sim/weather/weather.h"
+#include "sim/workload/director.h"
+#include "sim/workload/workload.h"
 
 static const char usage[] =
     "usage: faberio sim VERB\n"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "sim/oracle.h"
+#include "sim/checkers/oracle.h"
 
 #ifdef FB_PLANTED_BUGS
 int fb_planted_bug;
@@ -30,7 +30,7 @@ int fb_sim_mutant_of(const char *name)
 static const char *const oracle_names[] = {
     "none",
 #define X(id, name, place, text, bug) name,
-#include "sim/oracle_mutants.def"
+#include "sim/checkers/oracle_mutants.def"
 #undef X
 };
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/checkers/oracle.h"
 #include "sim/flags.h"
 #include "sim/mutants.h"
-#include "sim/oracle.h"
 
 const char fb_sim_command[] = "./dev sim";
 

@@ -4,7 +4,7 @@
 #ifndef FB_SIM_PROGRAM_H
 #define FB_SIM_PROGRAM_H
 
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 /* How people call it in a clone of the project. */
 extern const char fb_sim_command[];

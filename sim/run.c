@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "sim/checks.h"
-#include "sim/director.h"
+#include "sim/checkers/checks.h"
 #include "sim/schedule/player.h"
 #include "sim/schedule/recorder.h"
 #include "sim/schedule/verbs.h"
+#include "sim/workload/director.h"
 
 uint64_t fb_sim_processor_ns(void)
 {

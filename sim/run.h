@@ -3,7 +3,7 @@
 #ifndef FB_SIM_RUN_H
 #define FB_SIM_RUN_H
 
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 typedef struct fb_sim_verdict {
     fb_sim_result result;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who judges is judged too: a mistake planted in a check must show.
 
-    tests/oracle_mutants.py                 all of sim/oracle_mutants.def
+    tests/oracle_mutants.py                 all of sim/checkers/oracle_mutants.def
     tests/oracle_mutants.py --only NAME     one of them
     tests/oracle_mutants.py --smoke         a few: for ctest
 

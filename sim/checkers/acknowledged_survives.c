@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/acknowledged_survives.h"
 
-#include "sim/director.h"
+#include "sim/workload/director.h"
 
 typedef struct state {
     fb_sim_model model;

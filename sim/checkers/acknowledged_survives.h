@@ -4,7 +4,7 @@
 #define FB_SIM_CHECKERS_ACKNOWLEDGED_SURVIVES_H
 
 #include "sim/checkers/list.h"
-#include "sim/model.h"
+#include "sim/checkers/model.h"
 
 fb_sim_model *fb_sim_model_of(fb_sim_world *world);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 /* A node writes data while it holds itself for a writer or an admin, and takes the data of who was
  * one to it at some time: rights are judged by what a batch's signer acted under, which may have

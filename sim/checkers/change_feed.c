@@ -2,7 +2,7 @@
 #include "protocol/database/state.h"
 #include "protocol/space/table.h"
 #include "sim/checkers/list.h"
-#include "sim/feeds.h"
+#include "sim/workload/feeds.h"
 
 /* A feed of changes is the changelog behind its cursor: in order, without a gap, nothing twice,
  * nothing at or below the place that was asked for, nothing that a crash could take back, and a

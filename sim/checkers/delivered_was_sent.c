@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/base/limits.h"
 #include "sim/checkers/list.h"
-#include "sim/lies.h"
+#include "sim/weather/lies.h"
 
 /* What each link end gave away lately, by number. A message is delivered before it is acknowledged,
  * so the window of the sender bounds what may come. */

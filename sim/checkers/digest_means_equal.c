@@ -3,7 +3,7 @@
 #include "protocol/database/state.h"
 #include "protocol/store/keys.h"
 #include "sim/checkers/list.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 /* Nodes that agree on the fingerprint of an area hold the same records: every byte of them, and the
  * values that are stored apart. DESIGN 3.1, Anti-entropy. */

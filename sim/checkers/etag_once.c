@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 /* A write on condition of an etag that its node answered with success has replaced the state that
  * the etag names; so of all clients of a node that read it, one at most may succeed. A store that

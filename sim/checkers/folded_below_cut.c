@@ -4,7 +4,7 @@
 #include "protocol/database/state.h"
 #include "protocol/store/keys.h"
 #include "sim/checkers/list.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 /* A batch is folded when every member has it (one whose store was set back or lost had it), when
  * nothing of it lives in the store, and when that was so already at the pass before. DESIGN 3.1,

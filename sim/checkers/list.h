@@ -5,9 +5,9 @@
 
 #include "protocol/base/cursor.h"
 #include "protocol/base/mix.h"
-#include "sim/checks.h"
-#include "sim/memo.h"
-#include "sim/oracle.h"
+#include "sim/checkers/checks.h"
+#include "sim/checkers/oracle.h"
+#include "sim/world/memo.h"
 
 extern const fb_sim_check fb_sim_check_delivered_was_sent;
 extern const fb_sim_check fb_sim_check_delivered_once;

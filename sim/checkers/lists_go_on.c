@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 /* A list has at most what was asked for, in the order of ids, and no record ends it: what is larger
  * than an answer is named, and the list goes on behind it. */

@@ -3,7 +3,7 @@
 #include "protocol/database/state.h"
 #include "protocol/store/keys.h"
 #include "sim/checkers/list.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 /* What was replaced or deleted everywhere does not come back. At the end of a round, when all nodes
  * within reach hold the same, the dots that live are noted. One that lived, was gone at a later end

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
-#include "sim/director.h"
+#include "sim/workload/director.h"
 
 /* When a core is healed and quiet, every pair has dialled until it had a link, every duplicate has
  * been closed by the node with the smaller id, and not both by both. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
-#include "sim/director.h"
+#include "sim/workload/director.h"
 
 /* After a core agrees, has opened its last links, given on them what earlier ones left (profile 6)
  * and had its pauses, only heartbeats are left. The director says from when. */

@@ -2,7 +2,7 @@
 #include "sim/checkers/reading.h"
 
 #include "protocol/database/state.h"
-#include "sim/director.h"
+#include "sim/workload/director.h"
 
 #define MARGIN_US INT64_C(5000000)
 

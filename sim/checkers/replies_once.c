@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
-#include "sim/feeds.h"
+#include "sim/workload/feeds.h"
 
 /* Requests that are out, by node. */
 

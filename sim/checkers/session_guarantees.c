@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/checkers/oracle.h"
 #include "sim/checkers/reading.h"
-#include "sim/oracle.h"
 
 /* What a node answers to `get` is what the model says it holds. While it works: its own writes that
  * were on its disk when it was asked and are still live (read your writes), nothing that had been

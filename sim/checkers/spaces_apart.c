@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 typedef struct link_state {
     uint64_t link;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checkers/list.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 /* A write's stamp is above those of the values that it read and could see. What can be said without
  * a model of records: of a node's own write to a record that it wrote last itself, when that was

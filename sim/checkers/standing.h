@@ -3,8 +3,8 @@
 #ifndef FB_SIM_CHECKERS_STANDING_H
 #define FB_SIM_CHECKERS_STANDING_H
 
-#include "sim/checks.h"
-#include "sim/world.h"
+#include "sim/checkers/checks.h"
+#include "sim/world/world.h"
 
 typedef struct fb_sim_standing fb_sim_standing;
 

@@ -8,7 +8,7 @@
 #include "protocol/rpc/state.h"
 #include "protocol/store/store.h"
 #include "sim/checkers/list.h"
-#include "sim/director.h"
+#include "sim/workload/director.h"
 
 typedef struct left_over {
     const char *what;

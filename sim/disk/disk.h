@@ -17,12 +17,12 @@
  *
  * The size of a file is a part of its own of the call that changed it.
  *
- * Nothing is allocated after fb_disk_create. Draws are keyed (sim/streams.h). */
+ * Nothing is allocated after fb_disk_create. Draws are keyed (sim/world/streams.h). */
 #ifndef FB_SIM_DISK_DISK_H
 #define FB_SIM_DISK_DISK_H
 
 #include "protocol/base/types.h"
-#include "sim/random.h"
+#include "sim/world/random.h"
 
 typedef enum fb_disk_fault {
 #define X(id, name, parameters, text, needs) FB_DISK_FAULT_##id,

@@ -3,7 +3,7 @@
 #include "protocol/base/assert.h"
 #include "sim/disk/disk.h"
 #include "sim/disk/disk_internal.h"
-#include "sim/fail.h"
+#include "sim/world/fail.h"
 
 #define CALL_NS UINT64_C(10000)
 #define SYNC_NS UINT64_C(1000000)

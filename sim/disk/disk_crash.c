@@ -4,7 +4,7 @@
 #include "protocol/base/assert.h"
 #include "sim/disk/disk.h"
 #include "sim/disk/disk_internal.h"
-#include "sim/fail.h"
+#include "sim/world/fail.h"
 
 #define PARTS_MAX  512u
 #define BITS_MAX   40u /* sets of more members are not numbered */

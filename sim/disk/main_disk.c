@@ -6,9 +6,9 @@
 
 #include "protocol/base/cursor.h"
 #include "sim/disk/explore.h"
-#include "sim/fail.h"
 #include "sim/flags.h"
 #include "sim/main_sim.h"
+#include "sim/world/fail.h"
 
 static const fb_disk_toy *const toys[] = {&fb_disk_toy_log, &fb_disk_toy_blob};
 #define TOYS (sizeof toys / sizeof toys[0])

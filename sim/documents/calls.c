@@ -2,8 +2,8 @@
 #include "sim/documents/calls.h"
 
 #include "protocol/base/assert.h"
-#include "sim/weather.h"
-#include "sim/world.h"
+#include "sim/weather/weather.h"
+#include "sim/world/world.h"
 
 #define MS          UINT64_C(1000000)
 #define MEAN_NS     (MS / 2)

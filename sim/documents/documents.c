@@ -4,7 +4,7 @@
 
 #include "protocol/base/assert.h"
 #include "sim/documents/calls.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 #define MS UINT64_C(1000000)
 

@@ -9,7 +9,7 @@
 #include "io/documents/keeping.h"
 #include "io/documents/reading.h"
 #include "sim/documents/server.h"
-#include "sim/store.h"
+#include "sim/world/store.h"
 
 typedef struct fb_sim_world fb_sim_world;
 typedef struct fb_sim_window fb_sim_window;

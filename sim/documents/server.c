@@ -4,7 +4,7 @@
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/hash.h"
-#include "sim/fail.h"
+#include "sim/world/fail.h"
 
 void fb_sim_documents_server_init(fb_sim_documents_server *server, fb_arena *arena,
                                   fb_sim_blobs *blobs)

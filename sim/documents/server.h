@@ -10,7 +10,7 @@
 
 #include "io/documents/documents.h"
 #include "io/documents/room.h"
-#include "sim/blobs.h"
+#include "sim/world/blobs.h"
 
 #define FB_SIM_DOCUMENTS_MAX 4096u
 

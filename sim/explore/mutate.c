@@ -2,7 +2,7 @@
 #include "sim/explore/mutate.h"
 
 #include "protocol/core/effect.h"
-#include "sim/weather.h"
+#include "sim/weather/weather.h"
 
 #define MS     UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/explore/seen.h"
 
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 static uint64_t mixed(uint64_t bits, uint64_t part)
 {

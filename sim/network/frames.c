@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses, and frames that wait: what needs nothing of the network's inside. */
 #include "sim/network/network.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 bool fb_sim_address_node(fb_span address, uint32_t nodes, uint32_t *node)
 {

@@ -6,7 +6,7 @@
 
 #include "sim/network/network.h"
 #include "sim/schedule/player.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 static inline uint64_t fb_net_path_entity(const fb_sim_world *world, const fb_sim_path *path)
 {

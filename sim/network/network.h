@@ -9,7 +9,7 @@
 #define FB_SIM_NETWORK_NETWORK_H
 
 #include "protocol/base/error.h"
-#include "sim/blobs.h"
+#include "sim/world/blobs.h"
 
 typedef struct fb_sim_world fb_sim_world;
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "protocol/base/hex.h"
-#include "sim/fail.h"
 #include "sim/flags.h"
 #include "sim/main_sim.h"
 #include "sim/record/files.h"
@@ -18,8 +17,9 @@
 #include "sim/record/redact.h"
 #include "sim/record/replay.h"
 #include "sim/run.h"
-#include "sim/trace.h"
 #include "sim/view/view.h"
+#include "sim/world/fail.h"
+#include "sim/world/trace.h"
 
 /* What pictures can go back to, and what a page has of a longer run. */
 #define STEPS_SHOWN (UINT64_C(1) << 20)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/checks.h"
+#include "sim/checkers/checks.h"
 #include "sim/flags.h"
 #include "sim/view/note.h"
 #include "sim/view/record.h"

@@ -13,7 +13,7 @@
 #define FB_SIM_RECORD_MERGE_H
 
 #include "sim/record/replay.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 #define FB_SIM_MERGE_FILES_MAX 256u
 #define FB_SIM_MERGE_NODES_MAX 64u

@@ -5,10 +5,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "sim/feeds.h"
 #include "sim/main_sim.h"
 #include "sim/mutants.h"
 #include "sim/schedule/schedule.h"
+#include "sim/workload/feeds.h"
 
 typedef struct word {
     const char *p;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/schedule/player.h"
 
-#include "sim/director.h"
 #include "sim/schedule/schedule.h"
+#include "sim/workload/director.h"
 
 #define NONE     UINT32_MAX
 #define AGAIN_NS UINT64_C(50000000)

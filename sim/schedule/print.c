@@ -2,8 +2,8 @@
 /* The canonical text of a schedule. docs/SCHEDULES.md has the grammar. */
 #include <stdarg.h>
 
-#include "sim/feeds.h"
 #include "sim/schedule/schedule.h"
+#include "sim/workload/feeds.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MS     UINT64_C(1000000)

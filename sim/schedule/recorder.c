@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "sim/director.h"
 #include "sim/schedule/schedule.h"
+#include "sim/workload/director.h"
 
 void fb_sim_recorder_init(fb_sim_world *world, fb_arena *arena)
 {

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "sim/feeds.h"
 #include "sim/flags.h"
 #include "sim/main_sim.h"
+#include "sim/workload/feeds.h"
 
 #define SETTING(text, member, time, low, high)                                                     \
     {                                                                                              \

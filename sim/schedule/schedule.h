@@ -11,9 +11,9 @@
 #include <stdio.h>
 
 #include "sim/schedule/message.h"
-#include "sim/weather.h"
-#include "sim/workload.h"
-#include "sim/world.h"
+#include "sim/weather/weather.h"
+#include "sim/workload/workload.h"
+#include "sim/world/world.h"
 
 #define FB_SIM_SCHEDULE_VERSION    1u
 #define FB_SIM_SCHEDULE_COLUMNS    80u

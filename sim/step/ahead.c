@@ -6,7 +6,7 @@
 #include "sim/documents/calls.h"
 #include "sim/step/decision.h"
 #include "sim/view/record.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 static const fb_sim_connection *connection_at(const fb_sim_world *world, uint32_t end)
 {

@@ -3,7 +3,7 @@
 #ifndef FB_SIM_STEP_AHEAD_H
 #define FB_SIM_STEP_AHEAD_H
 
-#include "sim/queue.h"
+#include "sim/world/queue.h"
 
 typedef struct fb_sim_world fb_sim_world;
 

@@ -6,7 +6,7 @@
 
 #include "sim/run.h"
 #include "sim/view/note.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 void fb_sim_time_text(uint64_t ns, char out[32])
 {

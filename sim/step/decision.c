@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/step/decision.h"
 
-#include "sim/timeline.h"
 #include "sim/view/record.h"
-#include "sim/world.h"
+#include "sim/view/timeline.h"
+#include "sim/world/world.h"
 
 #define NONE UINT32_MAX
 

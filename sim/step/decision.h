@@ -4,7 +4,7 @@
 #define FB_SIM_STEP_DECISION_H
 
 #include "sim/network/network.h"
-#include "sim/queue.h"
+#include "sim/world/queue.h"
 
 typedef struct fb_sim_world fb_sim_world;
 

@@ -4,7 +4,7 @@
 #include "sim/run.h"
 #include "sim/step/diff.h"
 #include "sim/view/source.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 typedef struct stretch {
     uint64_t from, to;

@@ -14,7 +14,7 @@
 #include "sim/view/note.h"
 #include "sim/view/source.h"
 #include "sim/view/view.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 #define RECORD_STEPS  (UINT64_C(1) << 17)
 #define WORDS_MAX     8

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/step/session.h"
 
-#include "sim/timeline.h"
-#include "sim/world.h"
+#include "sim/view/timeline.h"
+#include "sim/world/world.h"
 
 #define SNAPSHOTS_MAX  256u
 #define SNAPSHOT_BYTES (UINT64_C(512) << 20)

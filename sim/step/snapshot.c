@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "protocol/base/assert.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 #define REGIONS 4u
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "sim/documents/documents.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 bool fb_sim_group(fb_sim_fields *fields, const char *format, ...)
 {

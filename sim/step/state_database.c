@@ -5,8 +5,8 @@
 #include "protocol/core/internal.h"
 #include "protocol/database/state.h"
 #include "sim/step/state.h"
-#include "sim/workload.h"
-#include "sim/world.h"
+#include "sim/workload/workload.h"
+#include "sim/world/world.h"
 
 static void hex(char *out, const uint8_t *bytes, size_t len)
 {

@@ -8,7 +8,7 @@
 #include "sim/toys/toy_inside.h"
 
 #include "sim/step/state.h"
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 fb_toy_defect fb_toy_defect_now;
 

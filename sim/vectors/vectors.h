@@ -8,7 +8,7 @@
 #ifndef FB_SIM_VECTORS_VECTORS_H
 #define FB_SIM_VECTORS_VECTORS_H
 
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 /* Text that grows; every part of an export is one. */
 typedef struct fb_sim_text {

@@ -4,7 +4,7 @@
 #include "sim/main_sim.h"
 #include "sim/view/source.h"
 #include "sim/view/view.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 #define STEPS_MAX (UINT64_C(1) << 23)
 /* A schedule does not say how long it is. */

@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 #include "protocol/base/cursor.h"
-#include "sim/director.h"
 #include "sim/step/decision.h"
-#include "sim/world.h"
+#include "sim/workload/director.h"
+#include "sim/world/world.h"
 
 static uint16_t member_of(const fb_sim_world *world, fb_id id)
 {

@@ -5,7 +5,7 @@
 #include "sim/view/note.h"
 #include "sim/view/out.h"
 #include "sim/view/view.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 #define NODES   1 /* process numbers */
 #define WEATHER 2

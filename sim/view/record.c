@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "protocol/base/assert.h"
-#include "sim/timeline.h"
-#include "sim/world.h"
+#include "sim/view/timeline.h"
+#include "sim/world/world.h"
 
 static fb_sim_live *live_create(const fb_sim_world *world)
 {

@@ -13,9 +13,9 @@
 #include "protocol/core/event.h"
 #include "protocol/core/observe.h"
 #include "sim/network/network.h"
-#include "sim/queue.h"
-#include "sim/weather.h"
-#include "sim/workload.h"
+#include "sim/weather/weather.h"
+#include "sim/workload/workload.h"
+#include "sim/world/queue.h"
 
 typedef struct fb_sim_world fb_sim_world;
 

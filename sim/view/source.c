@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "sim/director.h"
 #include "sim/run.h"
 #include "sim/schedule/verbs.h"
+#include "sim/workload/director.h"
 
 void fb_sim_source_init(fb_sim_source *source)
 {

@@ -5,7 +5,7 @@
 
 #include "sim/view/note.h"
 #include "sim/view/view.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 #define WIDTH       100u
 #define COLUMNS_MAX 16u

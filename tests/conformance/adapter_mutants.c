@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/cmd_conformance.h"
+#include "runtime/command/conformance.h"
 #include "sim/mutants.h"
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/conformance_queue.h"
+#include "runtime/conformance/queue.h"
 
 static void add(fb_queue *queue, uint32_t node, fb_event_kind kind, uint64_t link, const char *text)
 {

@@ -12,7 +12,7 @@
 
 #include "io/provider_sodium.h"
 #include "protocol/base/hex.h"
-#include "runtime/receiver_json.h"
+#include "runtime/conformance/receiver_json.h"
 #include "tests/unit/vector_file.h"
 
 static fb_sodium *sodium;

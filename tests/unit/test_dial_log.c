@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/dial_log.h"
+#include "runtime/daemon/dial_log.h"
 
 #define SECOND UINT64_C(1000000000)
 

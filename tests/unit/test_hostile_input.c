@@ -15,7 +15,7 @@
 #include "protocol/base/uuid.h"
 #include "protocol/envelope/json.h"
 #include "protocol/identity/identity.h"
-#include "runtime/receiver.h"
+#include "runtime/conformance/receiver.h"
 #include "tests/unit/envelope_make.h"
 
 #define NOON_MS INT64_C(1718000001000)

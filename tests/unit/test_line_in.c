@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "runtime/line_in.h"
+#include "runtime/conformance/line_in.h"
 
 static FILE *input;
 

@@ -16,10 +16,10 @@
 #include "io/recorder.h"
 #include "io/sealed_file.h"
 #include "protocol/core/recording.h"
-#include "sim/provider_fast.h"
 #include "sim/record/merge.h"
 #include "sim/record/redact.h"
 #include "sim/record/replay.h"
+#include "sim/world/provider_fast.h"
 
 #define ROOM (1u << 22)
 

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/cli.h"
-#include "runtime/doctor.h"
+#include "runtime/api/doctor.h"
+#include "runtime/api/request_codec.h"
+#include "runtime/command/cli.h"
 #include "runtime/json_in.h"
-#include "runtime/request_codec.h"
 #include "runtime/settings.h"
 #include "runtime/text.h"
 

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "sim/director.h"
 #include "sim/run.h"
 #include "sim/schedule/schedule.h"
+#include "sim/workload/director.h"
 
 static fb_sim_config config_of(uint64_t seed, uint32_t nodes, uint64_t events)
 {

@@ -10,7 +10,7 @@
 #include "sim/explore/explorer.h"
 #include "sim/explore/mutate.h"
 #include "sim/run.h"
-#include "sim/weather.h"
+#include "sim/weather/weather.h"
 
 static const fb_seed seed = {7, 9};
 

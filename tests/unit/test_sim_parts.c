@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
-#include "sim/clock.h"
-#include "sim/memo.h"
-#include "sim/provider_fast.h"
-#include "sim/queue.h"
-#include "sim/random.h"
-#include "sim/trace.h"
+#include "sim/world/clock.h"
+#include "sim/world/memo.h"
+#include "sim/world/provider_fast.h"
+#include "sim/world/queue.h"
+#include "sim/world/random.h"
+#include "sim/world/trace.h"
 
 static void entries_come_in_the_written_order(void **state)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "protocol/base/draw.h"
-#include "sim/store.h"
+#include "sim/world/store.h"
 
 #define ITEMS 4096u
 

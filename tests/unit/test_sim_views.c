@@ -6,12 +6,12 @@
 
 #include <cmocka.h>
 
-#include "sim/director.h"
 #include "sim/step/session.h"
 #include "sim/step/snapshot.h"
 #include "sim/view/out.h"
 #include "sim/view/record.h"
-#include "sim/world.h"
+#include "sim/workload/director.h"
+#include "sim/world/world.h"
 
 static void queue_keeps_its_order(void **state)
 {

@@ -308,7 +308,7 @@ void fb_database_same(fb_node *node, uint32_t link)
     for (uint32_t i = 0; i < node->options.sizes.vector_entries; i++) {
         if (*count_of(node, FB_NONE) == 0) return;
         const fb_wanted *wanted = fb_wanted_get(node, i);
-        if (!wanted->used || wanted->link != FB_NONE || wanted->parked || wanted->fetch != 0 ||
+        if (!wanted->used || wanted->link != FB_NONE || wanted->fetch != 0 ||
             fb_area_get(node, wanted->area)->space != space) {
             continue;
         }

@@ -33,7 +33,7 @@ TOYS = ROOT / "sim" / "toys"
 ROW = re.compile(r'X\((\w+),\s*"([^"]*)",\s*(\w+),\s*"([^"]*)",\s*"([^"]*)",\s*(\d+)\)')
 TOY = re.compile(r'X\((\w+),\s*"([^"]*)",\s*FAULTS\(([^)]*)\)')
 # Between them they have every fault, some of them many times.
-SEEDS, EVENTS = range(1, 17), 60000
+SEEDS, EVENTS = range(1, 27), 60000
 MATTER_SEEDS, MATTER_EVENTS = "1..12", 20000
 
 
@@ -85,7 +85,7 @@ SHOWN_ELSEWHERE = {
     "half-open": "sessions/B38-takeover-of-a-half-open-link.sched",
     "reorder": "planted/ahead-of-its-turn.sched",
     "isolate": "records/B49-offline-during-the-delete.sched",
-    "split": "planted/silence-units.sched",
+    "split": "planted/siblings-left-out.sched",
     "nontransitive": "planted/shared-address-forgotten.sched",
     "crash": "sessions/B38-takeover-of-a-half-open-link.sched",
     "pause": "sessions/B34-resume-at-the-wrong-message.sched",

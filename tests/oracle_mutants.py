@@ -63,7 +63,7 @@ def main():
     arguments = parser.parse_args()
     program = str(pathlib.Path(arguments.build) / "faberio-sim-mutants")
     checks = {name: check for name, _, _, check in rows("mutants.def", 4)}
-    oracles = rows("oracle_mutants.def", 4)
+    oracles = rows("checkers/oracle_mutants.def", 4)
     wanted = set(SMOKE if arguments.smoke else arguments.only)
     if not oracles or wanted - {row[0] for row in oracles}:
         print("oracle_mutants: no such mistake", file=sys.stderr)

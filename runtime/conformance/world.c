@@ -402,6 +402,9 @@ void fb_world_free(fb_world *world)
     free(world);
 }
 
+/* What is published is counted: nobody says by itself what it holds. */
+#define NO_REPORTS_NS (UINT64_C(1000000) * 1000000000)
+
 uint32_t fb_world_add(fb_world *world, const fb_b32 *seed, const fb_options *options)
 {
     if (world->count == FB_WORLD_NODES) broken("more nodes than there is room for");
@@ -418,6 +421,7 @@ uint32_t fb_world_add(fb_world *world, const fb_b32 *seed, const fb_options *opt
     own.provider = fb_sodium_provider(p->sodium);
     own.observe = true;
     own.digest_every_step = false;
+    own.timing.report_ns = NO_REPORTS_NS;
     const fb_provider *provider = own.provider;
     if (provider->public_key(provider->user, own.identity_key, &p->public_key) != FB_OK) {
         broken("no usable key");

@@ -79,7 +79,7 @@ def check(document):
     (7, ()), (3, ("--profile", "dense")), (5, ("--nodes", "9")), (2, ("--from", "2000"))])
 def test_follows_the_format(sim, tmp_path, seed, flags):
     path = tmp_path / "trace.json"
-    verdict = sim.verdict("view", "--seed", seed, "--events", 8000, *flags, "--perfetto", path)
+    verdict = sim.verdict("view", "--seed", seed, "--events", 16000, *flags, "--perfetto", path)
     phases = check(json.loads(path.read_text()))
     assert phases["X"] >= verdict["events"] - 2000
     assert phases["s"] > 1000 and phases["i"] > 3

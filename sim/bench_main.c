@@ -97,7 +97,7 @@ static void sizes_of_many(const bench_args *args, fb_sim_config *config)
     sizes->requests = 6;
     sizes->calls = 4;
     sizes->call_bytes = 2 * 1024 + 512;
-    sizes->envelopes = 20;
+    sizes->envelopes = 12;
     sizes->seen_ids = 12;
     sizes->write_set_bytes = 8 * 1024;
     sizes->write_set_entries = 80;
@@ -117,6 +117,8 @@ static void sizes_for(const bench_args *args, fb_sim_config *config, bool record
     /* More than an honest node would send: the bucket is not what is measured. */
     config->timing.rate_per_s = 1000000;
     config->timing.rate_burst = 1000000;
+    /* A simulated run says what it holds every few seconds, to meet what follows from it often. */
+    config->timing.report_ns = fb_options_default().timing.report_ns;
     config->connections =
         64 + 2 * args->nodes * (args->degree == 0 ? args->nodes : args->degree + 4);
     if (config->connections > 32768) config->connections = 32768;

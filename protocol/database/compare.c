@@ -714,6 +714,7 @@ void fb_compare_reset(fb_node *node)
     compare->used = compare->calling = false;
     compare->cleared = 0;
     for (uint32_t i = 0; i < FB_COMPARES_SERVED; i++) {
-        node->database->compare_serves[i].used = false;
+        fb_compare_serve *serve = &node->database->compare_serves[i];
+        if (serve->used) serve->used = false; /* of an idle one no page is touched */
     }
 }

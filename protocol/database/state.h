@@ -387,8 +387,8 @@ typedef struct fb_compare {
     bool doubtful; /* the peer is in doubt itself */
     bool skipped;  /* a record has too many dots to ask about */
     uint8_t phase;
-    uint32_t
-        cleared; /* the last one was whole: area, plus one, out of doubt when this is durable */
+    /* The last one was whole: area, plus one, which is out of doubt when this is durable. */
+    uint32_t cleared;
     uint64_t cleared_w;
     uint32_t area;
     uint32_t link;
@@ -398,6 +398,9 @@ typedef struct fb_compare {
     uint32_t rounds; /* calls for nodes */
     uint64_t bytes;  /* of them */
     uint64_t differ; /* items that differ, here or there */
+    uint8_t *piece;
+    uint32_t piece_len;
+    /* Most nodes never compare: what is below is not touched before one does. */
     uint32_t front_count;
     fb_path front[FB_COMPARE_FRONT_MAX]; /* still to be asked for */
     uint32_t asked_count, asked_at;
@@ -409,8 +412,6 @@ typedef struct fb_compare {
     fb_id records[FB_COMPARE_FOUND_MAX];
     uint32_t dot_count; /* of the record at hand */
     uint8_t dots[FB_COMPARE_DOTS_MAX * FB_DOT_BYTES];
-    uint32_t piece_len;
-    uint8_t *piece;
 } fb_compare;
 
 /* And of another node. */

@@ -42,8 +42,9 @@ struct fb_loop {
     deferred *later, **later_end;
     uint32_t nears; /* reads answered at once since the outermost later_run began */
 
-    bool started;   /* between START and NEED_START */
-    bool running;   /* ... and loaded; told once */
+    bool started; /* between START and NEED_START */
+    bool running; /* ... and loaded */
+    bool running_told;
     bool read_only; /* since a write failed none has succeeded */
     bool read_only_told;
     uint64_t incarnation; /* of the last START */
@@ -255,7 +256,7 @@ static void incarnation_start(fb_loop *loop)
 static void incarnation_ended(fb_loop *loop, fb_error why)
 {
     loop->started = false;
-    loop->running = false;
+    loop->running = loop->running_told = false;
     loop->last_end = why;
     fb_carrier_hold(loop->carrier, true);
     fb_carrier_drop_links(loop->carrier);
@@ -284,7 +285,7 @@ static void renew_when_full(fb_loop *loop)
         return;
     }
     loop->started = false;
-    loop->running = false;
+    loop->running = loop->running_told = false;
     fb_carrier_hold(loop->carrier, true);
     fb_carrier_drop_links(loop->carrier);
     tell(loop, (fb_loop_event){.what = FB_LOOP_RENEWED, .incarnation = loop->incarnation}, "", 0);
@@ -408,6 +409,15 @@ static void deadline_set(fb_loop *loop)
     uv_timer_start(&loop->deadline, deadline_due, ms, 0);
 }
 
+/* Who is told that the node runs may write, or was told that the disk takes nothing: after a write
+ * that failed, only the next one shows which of them it is. */
+static void running_tell(fb_loop *loop)
+{
+    if (!loop->running || loop->running_told || (loop->read_only && !loop->read_only_told)) return;
+    loop->running_told = true;
+    tell(loop, (fb_loop_event){.what = FB_LOOP_RUNNING, .incarnation = loop->incarnation}, "", 0);
+}
+
 /* One step and its effects; returns how many of the event's bytes were taken. */
 static size_t step_one(fb_loop *loop, fb_event event)
 {
@@ -443,9 +453,8 @@ static size_t step_one(fb_loop *loop, fb_event event)
     if (loop->started && !loop->running && fb_node_is_running(loop->node)) {
         loop->running = true;
         if (recorder != NULL) fb_recorder_loaded(recorder);
-        tell(loop, (fb_loop_event){.what = FB_LOOP_RUNNING, .incarnation = loop->incarnation}, "",
-             0);
     }
+    running_tell(loop);
     return taken;
 }
 
@@ -567,6 +576,7 @@ static void store_completed(fb_loop *loop, const fb_lmdb_completion *c)
     case FB_LMDB_HELD:
         if (!loop->read_only_told) tell_store(loop, FB_LOOP_READ_ONLY, c);
         loop->read_only_told = true;
+        running_tell(loop);
         break;
     case FB_LMDB_WRITE:
         write_judged(loop, c);

@@ -41,7 +41,7 @@ def planned():
 def sources():
     """A hash of everything that hashes of runs depend on."""
     total = hashlib.sha256()
-    for folder in ("protocol", "sim"):
+    for folder in ("protocol", "io/documents", "sim"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".c", ".h", ".def"):
                 total.update(path.relative_to(ROOT).as_posix().encode() + b"\0")

@@ -357,7 +357,8 @@ def digest_of(*paths):
 
 
 def tree_digest():
-    return digest_of(*sorted(path for folder in ("protocol", "sim", "tests/unit", "tests/scenarios")
+    return digest_of(*sorted(path for folder in ("protocol", "io/documents", "sim", "tests/unit",
+                                            "tests/scenarios")
                              for path in (ROOT / folder).rglob("*") if path.is_file()))
 
 

@@ -64,7 +64,7 @@ ADDITIONS = [
 def make_sources():
     target = WORK / "source"
     shutil.rmtree(target, ignore_errors=True)
-    for folder in ("protocol", "sim", "cmake"):
+    for folder in ("protocol", "io/documents", "sim", "cmake"):
         shutil.copytree(ROOT / folder, target / folder)
     for name in ("CMakeLists.txt", "CMakePresets.json"):
         shutil.copy2(ROOT / name, target / name)

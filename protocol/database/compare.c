@@ -265,9 +265,11 @@ static bool take_nodes(fb_node *node)
 
 /* Records. */
 
-/* Distinct dots that live in a record, for the question; false: too many. */
-static bool collect_dots(const fb_record *record, uint8_t *out, uint32_t *count)
+/* The next distinct dots that live in a record, ascending, behind one; false: there are more. */
+static bool collect_dots(const fb_record *record, const uint8_t after[FB_DOT_BYTES], uint8_t *out,
+                         uint32_t *count)
 {
+    bool all = true;
     fb_record_walk walk = fb_record_walk_of(record);
     fb_record_field field;
     const uint8_t *from = record->existence;
@@ -276,15 +278,25 @@ static bool collect_dots(const fb_record *record, uint8_t *out, uint32_t *count)
     for (;;) {
         for (uint32_t i = 0; i < left; i++) {
             const uint8_t *dot = from + i * each;
-            bool known = false;
-            for (uint32_t k = 0; k < *count && !known; k++) {
-                known = memcmp(out + (size_t)k * FB_DOT_BYTES, dot, FB_DOT_BYTES) == 0;
+            if (memcmp(dot, after, FB_DOT_BYTES) <= 0) continue;
+            uint32_t place = *count;
+            int order = 1;
+            while (place > 0 && order > 0) {
+                order = memcmp(out + (size_t)(place - 1) * FB_DOT_BYTES, dot, FB_DOT_BYTES);
+                if (order > 0) place--;
             }
-            if (known) continue;
-            if (*count == FB_COMPARE_DOTS_MAX) return false;
-            memcpy(out + (size_t)(*count)++ * FB_DOT_BYTES, dot, FB_DOT_BYTES);
+            if (place > 0 && order == 0) continue;
+            if (*count == FB_COMPARE_DOTS_MAX) {
+                all = false;
+                if (place == *count) continue;
+                --*count; /* the greatest one is asked about later */
+            }
+            uint8_t *room = out + (size_t)place * FB_DOT_BYTES;
+            memmove(room + FB_DOT_BYTES, room, (size_t)(*count - place) * FB_DOT_BYTES);
+            memcpy(room, dot, FB_DOT_BYTES);
+            ++*count;
         }
-        if (!fb_record_next(&walk, &field)) return true;
+        if (!fb_record_next(&walk, &field)) return all;
         from = field.siblings;
         left = field.count;
         each = FB_SIBLING_BYTES;
@@ -318,12 +330,11 @@ static void ask_run(fb_node *node, fb_op *op)
     fb_record record = {.apart = 0};
     bool ok = fb_op_status(op) == FB_OK;
     compare->dot_count = 0;
+    compare->dots_left = false;
     if (ok && fb_op_value(node, op, 0, &entry)) {
         ok = entry.value.len == entry.value_len && fb_record_decode(entry.value, &record) == FB_OK;
-        if (ok && !collect_dots(&record, compare->dots, &compare->dot_count)) {
-            compare->dot_count = 0;
-            compare->skipped = true;
-        }
+        compare->dots_left =
+            ok && !collect_dots(&record, compare->dots_after, compare->dots, &compare->dot_count);
     }
     fb_write_id(&w, fb_area_get(node, compare->area)->id);
     fb_write_u8(&w, FB_COMPARE_RECORDS);
@@ -461,9 +472,13 @@ static bool take_record(fb_node *node)
     size_t room = node->database->record_max + (size_t)4096 +
                   (fb_area_get(node, compare->area)->root_info.levels + (size_t)2) *
                       fb_write_entry_bytes(FB_TREE_KEY_BYTES, FB_TREE_NODE_BYTES_MAX);
+    /* And each value that is stored apart may go. */
+    size_t apart = node->database->record_max / FB_SIBLING_BYTES;
+    room += apart * fb_write_entry_bytes(FB_FIELD_KEY_BYTES_MAX, 0);
     if (room > fb_op_write_bytes_max(node)) room = fb_op_write_bytes_max(node);
-    uint32_t entries = fb_op_write_entries_max(node);
-    fb_op *op = begin_op(node, FB_OP_WRITER, read_run, (uint32_t)room, entries < 64 ? entries : 64);
+    size_t entries = 64 + apart;
+    if (entries > fb_op_write_entries_max(node)) entries = fb_op_write_entries_max(node);
+    fb_op *op = begin_op(node, FB_OP_WRITER, read_run, (uint32_t)room, (uint32_t)entries);
     if (op == NULL) return false;
     uint32_t item = 0;
     fb_reads reads;
@@ -578,6 +593,18 @@ static void next(fb_node *node)
     if (!ok) over(node, false);
 }
 
+/* The record was asked about: its other dots are next, or another record. */
+static void record_over(fb_compare *compare)
+{
+    if (compare->dots_left) {
+        memcpy(compare->dots_after, compare->dots + (size_t)(compare->dot_count - 1) * FB_DOT_BYTES,
+               FB_DOT_BYTES);
+        return;
+    }
+    memset(compare->dots_after, 0, FB_DOT_BYTES);
+    compare->record_at++;
+}
+
 static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece, bool last,
                      fb_status status)
 {
@@ -589,14 +616,15 @@ static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece,
         bool whole = compare->phase != PHASE_NODES || compare->asked_at == compare->asked_count;
         if (status != FB_OK || (!compare->busy && !whole)) {
             if (compare->phase == PHASE_RECORDS && status == FB_ERR_LIMIT) {
-                compare->record_at++; /* too large for an answer */
+                compare->dots_left = false; /* too large for an answer */
+                record_over(compare);
                 next(node);
             } else {
                 over(node, false);
             }
             return true;
         }
-        if (compare->phase == PHASE_RECORDS && !compare->busy) compare->record_at++;
+        if (compare->phase == PHASE_RECORDS && !compare->busy) record_over(compare);
         if (!compare->busy) next(node);
         return true;
     }
@@ -638,14 +666,14 @@ static void on_compare(fb_node *node, uint32_t index)
     /* What is still wanted may be skipped as well. */
     uint32_t link = choose_link(node, area, compare->link);
     if (link == FB_NONE) return; /* a link opens, or more is skipped */
-    if (compare->used || compare->cleared != 0 || area->wants != 0) {
+    if (compare->used || compare->cleared != 0 || area->wants != 0 || area->mending) {
         later(node, index, 1);
         return;
     }
     compare->link = link;
     compare->link_number = fb_link_at(node, link)->number;
     compare->used = true;
-    compare->busy = compare->calling = compare->more = compare->skipped = false;
+    compare->busy = compare->calling = compare->more = compare->dots_left = false;
     compare->doubtful = false;
     compare->area = index;
     compare->serial = ++node->database->serial;
@@ -654,6 +682,7 @@ static void on_compare(fb_node *node, uint32_t index)
     compare->asked_at = compare->asked_count = compare->rounds = 0;
     compare->differ = compare->bytes = 0;
     compare->scanned = (fb_id){{0}};
+    memset(compare->dots_after, 0, sizeof compare->dots_after);
     compare->front[0] = (fb_path){.depth = 0};
     compare->front_count = 1;
     area->doubt_again = false;

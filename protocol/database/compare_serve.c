@@ -2,7 +2,8 @@
 /* The method `compare`, as it is served: nodes of the fingerprint tree by their paths, and records
  * by their ids, from the durable state. DESIGN 3.1, Anti-entropy; docs/WIRE-FORMATS.md,
  * "Compare". A node that is in doubt about an area itself says so: what it knows to be replaced is,
- * but it may not know all. */
+ * but it may not know all. While something is taken back there nothing is told: records lack what
+ * the vector still says to be here. */
 #include "protocol/base/mutant.h"
 #include "protocol/database/compare.h"
 
@@ -121,7 +122,11 @@ static bool covers(const fb_node *node, const fb_op *op, uint32_t area, fb_dot d
 {
     uint32_t entry = fb_vector_find(node, area, dot.node, dot.incarnation);
     uint32_t asked = (*item)++;
-    if (entry != FB_NONE) return dot.seq <= fb_vector_get(node, entry)->durable_seq;
+    if (entry != FB_NONE) {
+        const fb_vector *v = fb_vector_get(node, entry);
+        /* The last one is less where a batch was just taken back. */
+        return dot.seq <= fb_min_u64(v->durable_seq, v->last_seq);
+    }
     fb_read_entry value;
     fb_life life;
     return fb_op_value(node, op, asked, &value) && fb_life_decode(value.value, &life) == FB_OK &&
@@ -141,7 +146,8 @@ static void record_run(fb_node *node, fb_op *op)
     serve->count--;
     fb_read_entry entry;
     fb_record record = {.apart = 0};
-    fb_status status = fb_op_status(op) == FB_OK ? FB_OK : FB_ERR_AGAIN;
+    bool told = fb_op_status(op) == FB_OK && !fb_area_get(node, serve->area)->mending;
+    fb_status status = told ? FB_OK : FB_ERR_AGAIN;
     if (status == FB_OK && fb_op_value(node, op, 0, &entry)) {
         status = entry.value.len == entry.value_len ? fb_record_decode(entry.value, &record)
                                                     : FB_ERR_LIMIT;
@@ -245,6 +251,7 @@ static fb_status compare_begin(fb_node *node, uint32_t call, uint32_t link, fb_s
         !fb_space_may_hold(node, info->space, info->member, id)) {
         return FB_ERR_AREA_UNKNOWN;
     }
+    if (fb_area_get(node, serve->area)->mending) return FB_ERR_BUSY;
     serve->used = true;
     serve->serial = ++db->serial;
     fb_area_pin(node, serve->area);

@@ -381,11 +381,11 @@ typedef struct fb_path {
 /* A comparison of this node's (compare.c). */
 typedef struct fb_compare {
     bool used;
-    bool calling;  /* a call is under way */
-    bool busy;     /* an operation is */
-    bool more;     /* not all that differs was looked at */
-    bool doubtful; /* the peer is in doubt itself */
-    bool skipped;  /* a record has too many dots to ask about */
+    bool calling;   /* a call is under way */
+    bool busy;      /* an operation is */
+    bool more;      /* not all that differs was looked at */
+    bool doubtful;  /* the peer is in doubt itself */
+    bool dots_left; /* of the record at hand, behind those asked about */
     uint8_t phase;
     /* The last one was whole: area, plus one, which is out of doubt when this is durable. */
     uint32_t cleared;
@@ -410,7 +410,8 @@ typedef struct fb_compare {
     fb_id scanned;
     uint32_t record_count, record_at;
     fb_id records[FB_COMPARE_FOUND_MAX];
-    uint32_t dot_count; /* of the record at hand */
+    uint32_t dot_count;               /* of the record at hand */
+    uint8_t dots_after[FB_DOT_BYTES]; /* those up to this one were asked about */
     uint8_t dots[FB_COMPARE_DOTS_MAX * FB_DOT_BYTES];
 } fb_compare;
 
@@ -768,7 +769,8 @@ void fb_fold_layout(fb_node *node);
 void fb_fold_due(fb_node *node, uint32_t area);
 /* Up to which batch every member holds a life; 0: not at all, or not known. */
 uint64_t fb_fold_cut(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation);
-/* Something was taken back here: what was seen dead may live again. */
+/* Something was taken back here, or can be unknown to the cut: what was seen dead may live again.
+ */
 void fb_fold_mended(fb_node *node, uint32_t area);
 
 /* load.c */

@@ -799,6 +799,8 @@ static void remove_run(fb_node *node, fb_op *op)
             fb_vector_reopen(node, m->area, m->signer, m->previous_incarnation, &life);
         }
     }
+    /* What folded batches had replaced is not known of all that was merged anew. */
+    if (area->skipped) fb_doubt(node, m->area, true);
     observe_cut(node);
     fb_count(node, FB_COUNTER_BATCHES_CUT, 1);
     /* Its numbers may not be given once more: the next life follows what is left. */
@@ -836,17 +838,6 @@ static void take_up(fb_node *node, uint32_t area, uint32_t entry)
     m->phase = MEND_READ;
 }
 
-static bool doubt_again(fb_node *node, uint32_t index)
-{
-    size_t room = fb_write_entry_bytes(FB_DOUBT_KEY_BYTES, FB_DOUBT_VALUE_BYTES);
-    if (!fb_write_fits(node, room, 1)) {
-        later(node, RETRY_NS);
-        return false;
-    }
-    fb_doubt(node, index, true);
-    return true;
-}
-
 static bool find_next(fb_node *node)
 {
     struct fb_mend *m = node->database->mend;
@@ -864,8 +855,6 @@ static bool find_next(fb_node *node)
         }
         uint32_t entry = bitten(node, i);
         if (entry == FB_NONE) {
-            /* What folded batches had replaced is not known of all that was merged anew. */
-            if (area->skipped && !doubt_again(node, i)) continue;
             area->mending = false;
             fb_area_touch(node, i);
             fb_fetch_go(node, i);

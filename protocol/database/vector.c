@@ -253,6 +253,8 @@ void fb_vector_close(fb_node *node, uint32_t entry)
     fb_put(node, fb_key_vector(key, true, local, v->node, v->incarnation), life_value(v, value));
     fb_delete(node, fb_key_vector(key, false, local, v->node, v->incarnation));
     v->closed = true;
+    /* What it wrote is not all below the cut, and the next pass cannot wait for that any more. */
+    if (v->marked > v->cut) fb_fold_mended(node, v->area);
     note(node, entry, true);
     touch(node, entry);
 }

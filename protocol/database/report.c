@@ -59,18 +59,25 @@ static bool is_reported(const fb_area *area)
 
 /* Writing. */
 
-/* What is durable here of each area, as far as there is room: what is left out is held back. */
+/* What is durable here of each area, as far as there is room: what is left out is held back. There
+ * is always room for the statements: without them the report tells nobody anything. */
 static void write_content(const fb_node *node, uint32_t space, fb_writer *w)
 {
+    uint32_t own = fb_area_own(node, space);
+    size_t kept = 0; /* for the space's own area, while it is not written */
+    if (own != FB_NONE && is_reported(fb_area_get(node, own))) {
+        kept = AREA_BYTES + (size_t)ENTRY_BYTES * fb_area_get(node, own)->entry_count;
+    }
     for (uint32_t at = areas_of(node, space)->first; at != 0;) {
         const fb_area *area = fb_area_get(node, at - 1);
+        if (at - 1 == own) kept = 0;
         at = area->next;
-        if (!is_reported(area) || w->cap - w->at < AREA_BYTES + ENTRY_BYTES) continue;
+        if (!is_reported(area) || w->cap - w->at < AREA_BYTES + ENTRY_BYTES + kept) continue;
         fb_write_id(w, area->id);
         size_t count_at = w->at;
         uint32_t count = 0;
         fb_write_u16(w, 0);
-        for (uint32_t e = area->entries; e != 0 && w->cap - w->at >= ENTRY_BYTES;) {
+        for (uint32_t e = area->entries; e != 0 && w->cap - w->at >= ENTRY_BYTES + kept;) {
             const fb_vector *v = fb_vector_get(node, e - 1);
             e = v->next;
             if (v->durable_batch == 0) continue;
@@ -161,10 +168,14 @@ void fb_report_due(fb_node *node, uint32_t index)
     bool soon = area->kind == FB_AREA_SPACE || !areas->has_reported;
     if (area->kind == FB_AREA_SPACE) areas->settled = false;
     uint64_t pause = node->options.timing.report_ns / (soon ? FB_REPORTS_SOON : 1);
-    if (soon) fb_timer_clear(node, &areas->report);
     uint64_t jitter = fb_draw_below(node->seed, FB_STREAM_ONWARD, UINT64_MAX - area->local,
                                     area->fresh, pause / 4 + 1);
-    report_later(node, area->space, fb_add_sat_u64(pause, jitter));
+    pause = fb_add_sat_u64(pause, jitter);
+    /* Sooner than was meant; not later, or who writes all the time never says anything. */
+    if (soon && areas->report.at_ns > fb_add_sat_u64(node->mono_ns, pause)) {
+        fb_timer_clear(node, &areas->report);
+    }
+    report_later(node, area->space, pause);
 }
 
 fb_status fb_report_check(const fb_node *node, uint32_t space, const fb_batch *batch, fb_id signer,
@@ -293,7 +304,11 @@ static void cut_begin(fb_node *node, uint32_t space)
 
 static void on_cut(fb_node *node, uint32_t space)
 {
-    cut_begin(node, space);
+    if (areas_of(node, space)->promise_asked) {
+        fb_report_promise(node, space); /* there may be nothing to read by now */
+    } else {
+        cut_begin(node, space);
+    }
 }
 
 /* What this node said last, also in an earlier life. */
@@ -350,7 +365,8 @@ static bool is_here(const fb_node *node, fb_id area, fb_id peer, uint64_t incarn
         at = v->next;
         if (!fb_id_equal(v->node, peer)) continue;
         if (v->incarnation == incarnation && !v->closed) return v->durable_batch >= batch;
-        any = true; /* a life behind this one */
+        /* A life behind this one. One before it is what a store has that was set back. */
+        any = any || v->incarnation >= incarnation;
     }
     return any;
 }
@@ -436,6 +452,7 @@ void fb_report_promise(fb_node *node, uint32_t space)
 {
     fb_space_areas *areas = areas_of(node, space);
     if (areas->reports == 0 || approved(node, space) > FB_CUT_MEMBERS_MAX) {
+        areas->promise_asked = false;
         fb_cut_promised(node, space, FB_OK); /* nothing is folded */
         return;
     }

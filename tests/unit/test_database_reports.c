@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What members say to hold, the passes that follow from it, and what comparing repairs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/core/internal.h"
+#include "protocol/database/state.h"
+#include "protocol/space/cut.h"
+#include "tests/unit/net_space.h"
+
+#define SECOND UINT64_C(1000000000)
+
+enum { A, B };
+
+static uint32_t area_of(test_net *net, uint32_t i, fb_id space, const char *name)
+{
+    fb_id id = fb_area_id(space, FB_AREA_COLLECTION, fb_span_text(name));
+    return fb_area_find(test_net_node(net, i), id);
+}
+
+static const fb_space_areas *reports_of(test_net *net, uint32_t i, fb_id space)
+{
+    const fb_node *node = test_net_node(net, i);
+    return &node->database->spaces[fb_space_find(node, space)];
+}
+
+static bool agree(test_net *net, fb_id space, const char *name)
+{
+    for (uint32_t turn = 0; turn < 60; turn++) {
+        uint32_t a = area_of(net, A, space, name), b = area_of(net, B, space, name);
+        if (a != FB_NONE && b != FB_NONE &&
+            memcmp(fb_area_get(test_net_node(net, A), a)->root,
+                   fb_area_get(test_net_node(net, B), b)->root, 16) == 0) {
+            return true;
+        }
+        test_net_run(net, SECOND);
+    }
+    return false;
+}
+
+static void reports(fb_options *options)
+{
+    options->timing.report_ns = 300 * SECOND;
+}
+
+/* Nothing is folded, and nobody new may take rights away, before the first report: it does not wait
+ * for a pause between writes that never comes. */
+static void who_writes_all_the_time_reports(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, reports);
+    fb_id space = test_net_create_space(net, A);
+    for (uint32_t i = 0; i < 30; i++) {
+        assert_int_equal(test_net_put(net, A, space, "notes", i, "1"), FB_OK);
+        test_net_run(net, SECOND);
+    }
+    assert_true(reports_of(net, A, space)->has_reported);
+    test_net_free(net);
+}
+
+static void many_heads(fb_options *options)
+{
+    options->sizes = fb_options_default().sizes;
+    options->timing.report_ns = SECOND;
+}
+
+/* So many lives in an area, as of nodes that are not here. */
+static void add_heads(test_net *net, fb_id space, const char *name, uint32_t count)
+{
+    uint32_t local = fb_area_get(test_net_node(net, A), area_of(net, A, space, name))->local;
+    for (uint32_t k = 0; k < count; k++) {
+        uint8_t key[FB_VECTOR_KEY_BYTES], value[FB_VECTOR_VALUE_BYTES] = {1};
+        value[8] = value[16] = 1;
+        fb_id peer = {{1}};
+        fb_store_be(peer.b + 12, k, 4);
+        test_net_store_put(net, A, fb_key_vector(key, false, local, peer, 7),
+                           fb_span_of(value, sizeof value));
+    }
+}
+
+/* Heads that come before it leave no room in a report: the statements stand in it all the same. */
+static void a_report_names_the_statements_whatever_else_fits(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, many_heads);
+    fb_id space = test_net_create_space(net, A);
+    fb_id own = fb_area_id(space, FB_AREA_SPACE, (fb_span){NULL, 0});
+    char names[2][16];
+    for (uint32_t n = 0, found = 0; found < 2; n++) {
+        snprintf(names[found], sizeof names[0], "n%u", n);
+        fb_id id = fb_area_id(space, FB_AREA_COLLECTION, fb_span_text(names[found]));
+        if (fb_id_compare(id, own) < 0) found++;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(test_net_put(net, A, space, names[i], 1, "1"), FB_OK);
+        add_heads(net, space, names[i], 200);
+    }
+    test_net_restart(net, A);
+    assert_int_equal(test_net_put(net, A, space, names[0], 2, "1"), FB_OK);
+    test_net_run(net, 20 * SECOND);
+    assert_true(reports_of(net, A, space)->has_reported);
+    assert_true(reports_of(net, A, space)->settled);
+    test_net_free(net);
+}
+
+/* A pass that has noted what a life replaced waits until that life is below the cut. When the life
+ * is taken up by the next one there is nothing left to wait for: it begins to count anew. */
+static void what_a_closed_life_replaced_is_not_dead_before_the_cut(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    assert_int_equal(test_net_put(net, B, space, "notes", 1, "1"), FB_OK);
+    assert_true(agree(net, space, "notes"));
+    const fb_node *node = test_net_node(net, A);
+    fb_area *area = fb_area_get(node, area_of(net, A, space, "notes"));
+    fb_vector *v = fb_vector_get(node, area->entries - 1);
+    area->pass = 5; /* which ended now */
+    v->marked = v->batch;
+    test_net_restart(net, B);
+    assert_int_equal(test_net_put(net, B, space, "notes", 2, "1"), FB_OK);
+    assert_true(agree(net, space, "notes"));
+    assert_int_equal(area->pass, 5);
+    assert_int_equal(area->pass_from, 6);
+    test_net_free(net);
+}
+
+static void real_sizes(fb_options *options)
+{
+    options->sizes = fb_options_default().sizes;
+}
+
+static void put_field(test_net *net, fb_id space, uint32_t field, const char *value)
+{
+    static const uint8_t no_etag[16];
+    uint8_t bytes[512];
+    char name[8];
+    snprintf(name, sizeof name, "f%u", field);
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_u8(&w, FB_AREA_COLLECTION);
+    fb_write_span16(&w, fb_span_text("notes"));
+    fb_write_id(&w, test_net_record_id(1));
+    fb_write_u8(&w, 2); /* the other fields stay */
+    fb_write_u8(&w, 0);
+    fb_write_bytes(&w, no_etag, sizeof no_etag);
+    fb_write_u16(&w, 1);
+    fb_write_span16(&w, fb_span_text(name));
+    fb_write_u8(&w, 1);
+    fb_write_span32(&w, fb_span_text(value));
+    assert_int_equal(test_net_answer(net, A, FB_VERB_RECORD_PUT, &w)->status, FB_OK);
+}
+
+static void delete_record(test_net *net, fb_id space)
+{
+    static const uint8_t no_condition[17];
+    uint8_t bytes[128];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_u8(&w, FB_AREA_COLLECTION);
+    fb_write_span16(&w, fb_span_text("notes"));
+    fb_write_id(&w, test_net_record_id(1));
+    fb_write_bytes(&w, no_condition, sizeof no_condition);
+    assert_int_equal(test_net_answer(net, A, FB_VERB_RECORD_DELETE, &w)->status, FB_OK);
+}
+
+#define DOUBTING 100u
+
+static fb_status doubt_begin(fb_node *node, const fb_event *event)
+{
+    fb_doubt(node, (uint32_t)event->a, true);
+    return FB_OK;
+}
+
+/* As if B had skipped what A wrote since. */
+static void skip_to(test_net *net, fb_id space)
+{
+    fb_node *b = test_net_node(net, B);
+    const fb_node *a = test_net_node(net, A);
+    uint32_t index = area_of(net, B, space, "notes");
+    const fb_area *there = fb_area_get(a, area_of(net, A, space, "notes"));
+    fb_area *here = fb_area_get(b, index);
+    const fb_vector *from = fb_vector_get(a, there->entries - 1);
+    fb_vector *to = fb_vector_get(b, here->entries - 1);
+    to->batch = to->durable_batch = from->durable_batch;
+    to->last_seq = to->durable_seq = from->durable_seq;
+    memcpy(to->hash, from->hash, sizeof to->hash);
+    here->digest_known = b->database->spaces[here->space].digest_known = false;
+    fb_event_register(b, (fb_event_kind)DOUBTING, doubt_begin);
+    const fb_event doubt = {.kind = (fb_event_kind)DOUBTING, .a = index};
+    assert_int_equal(test_net_event(net, B, doubt), FB_OK);
+}
+
+static void repair(uint32_t fields, const char *value)
+{
+    test_net *net = test_net_new(2, real_sizes);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    for (uint32_t i = 0; i < fields; i++) put_field(net, space, i, value);
+    assert_true(agree(net, space, "notes"));
+    test_net_cut(net, A, B, true);
+    delete_record(net, space);
+    test_net_run(net, 5 * SECOND);
+    skip_to(net, space);
+    test_net_cut(net, A, B, false);
+    assert_true(agree(net, space, "notes"));
+    test_net_run(net, 30 * SECOND);
+    assert_false(fb_area_get(test_net_node(net, B), area_of(net, B, space, "notes"))->doubt);
+    test_net_free(net);
+}
+
+/* More than one question holds. */
+static void a_record_of_many_dots_is_repaired(void **state)
+{
+    (void)state;
+    repair(FB_COMPARE_DOTS_MAX * 2 + 10, "1");
+}
+
+static void a_record_of_many_values_stored_apart_is_repaired(void **state)
+{
+    (void)state;
+    char value[140];
+    memset(value, '.', sizeof value);
+    value[0] = value[138] = '"';
+    value[139] = 0;
+    repair(FB_COMPARE_DOTS_MAX - 6, value);
+}
+
+/* Half of a batch was taken back at A: B does not take that for replaced. */
+static void who_takes_back_is_not_compared_with(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, real_sizes);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    put_field(net, space, 1, "1");
+    assert_true(agree(net, space, "notes"));
+    test_net_cut(net, A, B, true);
+    delete_record(net, space);
+    test_net_run(net, 5 * SECOND);
+    skip_to(net, space);
+    fb_area_get(test_net_node(net, A), area_of(net, A, space, "notes"))->mending = true;
+    test_net_cut(net, A, B, false);
+    test_net_run(net, 60 * SECOND);
+    assert_true(test_net_has(net, B, space, "notes", 1));
+    fb_area_get(test_net_node(net, A), area_of(net, A, space, "notes"))->mending = false;
+    assert_true(agree(net, space, "notes"));
+    test_net_free(net);
+}
+
+/* Who has an older life of a node than it reported has not what it reported. */
+#define CUTTING 100u
+
+static fb_status cut_status;
+
+static void cut_done(fb_node *node, uint64_t user, fb_status status, const fb_cut_text *text)
+{
+    (void)node;
+    (void)user;
+    (void)text;
+    cut_status = status;
+}
+
+static fb_status cut_begin(fb_node *node, const fb_event *event)
+{
+    (void)event;
+    fb_id peer = {{1}};
+    return fb_database_cut(node, 0, peer, false, cut_done, 0);
+}
+
+static fb_status cut(test_net *net)
+{
+    fb_event_register(test_net_node(net, A), (fb_event_kind)CUTTING, cut_begin);
+    cut_status = FB_ERR_AGAIN;
+    assert_int_equal(test_net_event(net, A, (fb_event){.kind = (fb_event_kind)CUTTING}), FB_OK);
+    test_net_settle(net);
+    return cut_status;
+}
+
+/* The head of that life is one of an earlier life now. */
+static void set_back(test_net *net, fb_span head)
+{
+    fb_span key, value;
+    for (size_t at = 0; test_net_stored(net, A, at, &key, &value); at++) {
+        if (!fb_span_equal(key, head)) continue;
+        uint8_t *bytes = (uint8_t *)(uintptr_t)key.p;
+        bytes[key.len - 1]--;
+        return;
+    }
+    fail();
+}
+
+static void an_older_life_is_not_what_was_reported(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, many_heads);
+    fb_id space = test_net_create_space(net, A);
+    assert_int_equal(test_net_put(net, A, space, "notes", 1, "1"), FB_OK);
+    add_heads(net, space, "notes", 1);
+    test_net_restart(net, A);
+    test_net_run(net, 20 * SECOND);
+    assert_true(reports_of(net, A, space)->has_reported);
+    assert_int_equal(cut(net), FB_OK);
+    uint8_t key[FB_VECTOR_KEY_BYTES];
+    uint32_t local = fb_area_get(test_net_node(net, A), area_of(net, A, space, "notes"))->local;
+    set_back(net, fb_key_vector(key, false, local, (fb_id){{1}}, 7));
+    test_net_restart(net, A);
+    assert_int_equal(cut(net), FB_ERR_BEHIND);
+    test_net_free(net);
+}
+
+/* What folded batches had replaced may live again when something was taken back. Who knows of
+ * folded batches compares itself then, also when it crashes right behind that. */
+static void what_was_merged_anew_is_doubted_also_after_a_crash(void **state)
+{
+    (void)state;
+    enum { C = 2 };
+    test_net *net = test_net_new(3, NULL);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    test_net_join(net, C, A, space, FB_ROLE_WRITER);
+    test_net_run(net, 10 * SECOND);
+    assert_int_equal(test_net_put(net, B, space, "notes", 1, "1"), FB_OK);
+    test_net_run(net, 10 * SECOND);
+    assert_true(test_net_has(net, C, space, "notes", 1));
+    /* Batches were skipped at C once. */
+    uint8_t key[FB_DOUBT_KEY_BYTES];
+    static const uint8_t once = FB_DOUBT_ONCE;
+    uint32_t local = fb_area_get(test_net_node(net, C), area_of(net, C, space, "notes"))->local;
+    test_net_store_put(net, C, fb_key_doubt(key, local), fb_span_of(&once, 1));
+    test_net_restart(net, C);
+    test_net_run(net, 10 * SECOND);
+    test_net_cut(net, A, B, true);
+    test_net_cut(net, A, C, true);
+    assert_int_equal(test_net_put(net, B, space, "notes", 2, "1"), FB_OK);
+    test_net_run(net, 20 * SECOND);
+    assert_true(test_net_has(net, C, space, "notes", 2));
+    test_net_cut(net, B, C, true);
+    uint8_t bytes[64];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_id(&w, fb_node_self(test_net_node(net, B)));
+    assert_int_equal(test_net_answer(net, A, FB_VERB_SPACE_REVOKE, &w)->status, FB_OK);
+    assert_false(fb_area_get(test_net_node(net, C), area_of(net, C, space, "notes"))->doubt);
+    test_net_cut(net, A, C, false);
+    uint32_t turns = 0;
+    while (fb_node_counter(test_net_node(net, C), FB_COUNTER_BATCHES_CUT) == 0) {
+        test_net_run(net, SECOND / 2000);
+        assert_true(++turns < 60 * 2000);
+    }
+    test_net_restart(net, C);
+    assert_false(test_net_has(net, C, space, "notes", 2));
+    assert_true(fb_area_get(test_net_node(net, C), area_of(net, C, space, "notes"))->doubt);
+    test_net_free(net);
+}
+
+/* The reports are to be read and no operation is free; then the area of reports goes, of which
+ * nothing was stored. Whoever asked is answered all the same. */
+static fb_status cut_in_vain(fb_node *node, const fb_event *event)
+{
+    uint32_t space = (uint32_t)event->a;
+    uint32_t named = fb_area_open(node, space, FB_AREA_REPORTS, (fb_span){NULL, 0});
+    fb_area_pin(node, named);
+    fb_op *ops[64];
+    uint32_t count = 0;
+    while ((ops[count] = fb_op_begin(node, FB_OP_READER, NULL, 0, 0)) != NULL) {
+        assert_true(++count < 64);
+    }
+    fb_id peer = {{1}};
+    assert_int_equal(fb_database_cut(node, space, peer, false, cut_done, 0), FB_OK);
+    while (count > 0) fb_op_abandon(node, ops[--count]);
+    fb_area_unpin(node, named);
+    return FB_OK;
+}
+
+static void who_asks_for_a_promise_is_answered(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = test_net_create_space(net, A);
+    fb_node *node = test_net_node(net, A);
+    fb_event_register(node, (fb_event_kind)CUTTING, cut_in_vain);
+    cut_status = FB_ERR_AGAIN;
+    const fb_event begin = {.kind = (fb_event_kind)CUTTING, .a = fb_space_find(node, space)};
+    assert_int_equal(test_net_event(net, A, begin), FB_OK);
+    assert_int_equal(reports_of(net, A, space)->reports, 0);
+    test_net_run(net, 60 * SECOND);
+    assert_int_equal(cut_status, FB_OK);
+    test_net_free(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_writes_all_the_time_reports),
+        cmocka_unit_test(a_report_names_the_statements_whatever_else_fits),
+        cmocka_unit_test(what_a_closed_life_replaced_is_not_dead_before_the_cut),
+        cmocka_unit_test(a_record_of_many_dots_is_repaired),
+        cmocka_unit_test(a_record_of_many_values_stored_apart_is_repaired),
+        cmocka_unit_test(who_takes_back_is_not_compared_with),
+        cmocka_unit_test(an_older_life_is_not_what_was_reported),
+        cmocka_unit_test(what_was_merged_anew_is_doubted_also_after_a_crash),
+        cmocka_unit_test(who_asks_for_a_promise_is_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

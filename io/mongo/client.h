@@ -34,6 +34,13 @@ void fb_mongo_collection_done(fb_documents *documents, mongoc_collection_t *coll
 /* Makes it if it is not there, so that its changes are told with what was before them. */
 void fb_mongo_make(fb_documents *documents, mongoc_client_t *client, const char *name);
 
+/* What a server says of one document for good: it is too large, or a rule of its collection's owner
+ * is against it. Everything else may pass. */
+bool fb_mongo_is_for_good(int32_t code, fb_document_outcome *outcome);
+/* A duplicate key is that of the _id; else of an index that the collection's owner made, which is a
+ * rule of theirs. */
+bool fb_mongo_is_of_id(const char *message);
+
 /* put.c, find.c, fence.c, edits.c, watch.c: documents.h says what they do. */
 fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
 fb_status fb_mongo_confirm(fb_documents *documents, uint64_t *number, char *why, size_t why_len);

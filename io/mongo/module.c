@@ -60,7 +60,13 @@ static mongoc_uri_t *uri_of(const fb_documents_options *options, char *why, size
     bson_error_t error;
     mongoc_uri_t *uri = mongoc_uri_new_with_error(options->uri, &error);
     if (uri == NULL) {
-        fb_mongo_say(why, why_len, "not an address of MongoDB", &error);
+        /* The driver repeats a password that it does not understand. */
+        if (strstr(error.message, "assword") != NULL) {
+            snprintf(why, why_len,
+                     "not an address of MongoDB: name and password must be percent-encoded");
+        } else {
+            fb_mongo_say(why, why_len, "not an address of MongoDB", &error);
+        }
         return NULL;
     }
     if (mongoc_uri_get_database(uri) == NULL) {
@@ -74,6 +80,10 @@ static mongoc_uri_t *uri_of(const fb_documents_options *options, char *why, size
     set_default(uri, MONGOC_URI_SOCKETTIMEOUTMS, 2 * ms);
     /* A repeated bulk is told from the first one by its guards alone. */
     mongoc_uri_set_option_as_bool(uri, MONGOC_URI_RETRYWRITES, false);
+    /* A secondary may not have yet what this process has had confirmed. */
+    mongoc_read_prefs_t *primary = mongoc_read_prefs_new(MONGOC_READ_PRIMARY);
+    mongoc_uri_set_read_prefs_t(uri, primary);
+    mongoc_read_prefs_destroy(primary);
     mongoc_uri_set_appname(uri, "faberio");
     return uri;
 }

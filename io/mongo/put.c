@@ -3,6 +3,7 @@
  * only an older document be replaced; where it does not, the upsert behind it meets the key that is
  * there, and that answer says that this document or a newer one is present. What follows from an
  * answer is documents/handing.h's. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,8 @@ typedef struct putting {
     fb_document_outcome *outcomes;
     char *why;
     size_t why_len;
-    size_t *places; /* of the operations of the bulk: which change */
-    size_t operations;
+    size_t *places;              /* of the operations of the bulk: which change */
+    size_t operations, removals; /* those go first */
 } putting;
 
 /* {_id, and a version older than this one}; a document without one is nobody's newer one, so it is
@@ -38,11 +39,16 @@ static void guard(bson_t *selector, fb_id id, int64_t start, int64_t number, boo
     }
 }
 
+static bool is_removal(const fb_document_change *change)
+{
+    return change->document.record.len == 0 && !change->marks;
+}
+
 static void add(putting *p, mongoc_bulk_operation_t *bulk, size_t place)
 {
     const fb_document_change *change = &p->changes[place];
     int64_t start = (int64_t)change->version.start, number = (int64_t)change->version.number;
-    bool removes = change->document.record.len == 0 && !change->marks;
+    bool removes = is_removal(change);
     bson_t selector = BSON_INITIALIZER, upsert = BSON_INITIALIZER, whole;
     bson_error_t error;
     bool added = true, fits = true;
@@ -66,12 +72,11 @@ static void add(putting *p, mongoc_bulk_operation_t *bulk, size_t place)
     } else {
         p->outcomes[place] = FB_DOCUMENT_KEPT;
         p->places[p->operations++] = place;
+        if (removes) p->removals++;
     }
 }
 
-/* What a server says about one document for good: it is too large, or a rule of its collection's
- * owner is against it. Everything else may pass. */
-static bool is_for_good(int32_t code, fb_document_outcome *outcome)
+bool fb_mongo_is_for_good(int32_t code, fb_document_outcome *outcome)
 {
     switch (code) {
     case 10334: /* BSONObjectTooLarge */
@@ -89,12 +94,28 @@ static bool is_for_good(int32_t code, fb_document_outcome *outcome)
     }
 }
 
+/* Names of ours have no space, so the first "index: " is the server's own. */
+bool fb_mongo_is_of_id(const char *message)
+{
+    static const char named[] = "index: ";
+    const char *index = message == NULL ? NULL : strstr(message, named);
+    return index == NULL || strncmp(index + strlen(named), "_id_ ", 5) == 0;
+}
+
+static int64_t count_in(const bson_t *reply, const char *key)
+{
+    bson_iter_t at;
+    return bson_iter_init_find(&at, reply, key) ? bson_iter_as_int64(&at) : 0;
+}
+
 /* What the server says of each operation that failed, and of how lasting the others are. False: it
- * is no answer to a bulk. */
+ * is no answer to the whole bulk. A bulk is several commands, and those behind one that fails are
+ * not sent; so each replacement must be accounted for: it matched, was inserted or has an error. */
 static bool judge(putting *p, const bson_t *reply, bool *durable)
 {
     bson_iter_t at, errors, one;
     bool any = false;
+    int64_t replaced = count_in(reply, "nMatched") + count_in(reply, "nUpserted");
     /* A write concern that was not satisfied leaves open whether the rest lasts. */
     *durable =
         !(bson_iter_init_find(&at, reply, "writeConcernErrors") && BSON_ITER_HOLDS_ARRAY(&at) &&
@@ -106,21 +127,25 @@ static bool judge(putting *p, const bson_t *reply, bool *durable)
     while (bson_iter_next(&errors)) {
         int32_t code = 0;
         int64_t index = -1;
+        const char *message = NULL;
         if (!bson_iter_recurse(&errors, &one)) continue;
         while (bson_iter_next(&one)) {
             if (strcmp(bson_iter_key(&one), "code") == 0) code = (int32_t)bson_iter_as_int64(&one);
             if (strcmp(bson_iter_key(&one), "index") == 0) index = bson_iter_as_int64(&one);
+            bool says = strcmp(bson_iter_key(&one), "errmsg") == 0 && BSON_ITER_HOLDS_UTF8(&one);
+            if (says) message = bson_iter_utf8(&one, NULL);
         }
         if (index < 0 || (size_t)index >= p->operations) return false;
         any = true;
+        if ((size_t)index >= p->removals) replaced++;
         fb_document_outcome *outcome = &p->outcomes[p->places[index]];
         if (code == FB_MONGO_DUPLICATE_KEY) {
-            *outcome = FB_DOCUMENT_PRESENT;
-        } else if (!is_for_good(code, outcome)) {
+            *outcome = fb_mongo_is_of_id(message) ? FB_DOCUMENT_PRESENT : FB_DOCUMENT_REFUSED;
+        } else if (!fb_mongo_is_for_good(code, outcome)) {
             *outcome = FB_DOCUMENT_OPEN;
         }
     }
-    return any;
+    return any && replaced == (int64_t)(p->operations - p->removals);
 }
 
 /* Once for each collection: made for the images of documents before a change, or, where it is
@@ -166,7 +191,12 @@ static fb_status execute(putting *p, size_t count, bool *durable)
     mongoc_write_concern_append(concern, &options);
     mongoc_bulk_operation_t *bulk =
         mongoc_collection_create_bulk_operation_with_opts(collection, &options);
-    for (size_t i = 0; i < count; i++) add(p, bulk, i);
+    for (size_t i = 0; i < count; i++) {
+        if (is_removal(&p->changes[i])) add(p, bulk, i);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!is_removal(&p->changes[i])) add(p, bulk, i);
+    }
     bson_error_t error;
     fb_status status = FB_OK;
     *durable = true;
@@ -185,12 +215,49 @@ static fb_status execute(putting *p, size_t count, bool *durable)
     return status;
 }
 
+/* What stands where a document was not taken. OPEN: it is gone, or older, or another program's that
+ * was put there meanwhile; the next try meets it as it is. REFUSED: its _faberio is not as this
+ * program writes it, so the guard does not tell what is older. */
+static fb_document_outcome outcome_of(const bson_t *there, fb_document_version ours)
+{
+    static const char *const names[] = {"v", "s", "n"};
+    int64_t numbers[3];
+    bson_iter_t at, meta;
+    if (!bson_iter_init_find(&at, there, FB_MONGO_META) || !BSON_ITER_HOLDS_DOCUMENT(&at)) {
+        return FB_DOCUMENT_OPEN;
+    }
+    bson_iter_recurse(&at, &meta);
+    for (size_t i = 0; i < 3; i++) {
+        if (!bson_iter_next(&meta) || strcmp(bson_iter_key(&meta), names[i]) != 0 ||
+            !BSON_ITER_HOLDS_NUMBER(&meta)) {
+            return FB_DOCUMENT_REFUSED;
+        }
+        numbers[i] = bson_iter_as_int64(&meta);
+    }
+    int64_t start = (int64_t)ours.start, number = (int64_t)ours.number;
+    if (numbers[1] > start) return FB_DOCUMENT_NEWER;
+    if (numbers[0] != FB_MONGO_VERSION) return FB_DOCUMENT_REFUSED;
+    return numbers[1] == start && numbers[2] >= number ? FB_DOCUMENT_PRESENT : FB_DOCUMENT_OPEN;
+}
+
+static void look_at_one(putting *p, size_t count, const bson_t *there)
+{
+    fb_id id;
+    if (!fb_mongo_id_read(there, &id)) return;
+    for (size_t i = 0; i < count; i++) {
+        if (!fb_id_equal(p->changes[i].document.id, id)) continue;
+        p->outcomes[i] = outcome_of(there, p->changes[i].version);
+        if (p->outcomes[i] != FB_DOCUMENT_REFUSED) continue;
+        snprintf(p->why, p->why_len, "a document's _faberio was changed by another program");
+    }
+}
+
 /* Some documents were not older than ours: of this start, as an earlier try left them, or of a
- * later one, whose process has taken this one's place. */
+ * later one, whose process has taken this one's place. What is said to be there is looked at. */
 static fb_status look_at_present(putting *p, size_t count)
 {
     mongoc_client_t *client;
-    bson_t filter = BSON_INITIALIZER, ids, within;
+    bson_t filter = BSON_INITIALIZER, options = BSON_INITIALIZER, ids, within;
     char buffer[16];
     uint32_t present = 0;
     bson_append_document_begin(&filter, "_id", -1, &within);
@@ -200,30 +267,28 @@ static fb_status look_at_present(putting *p, size_t count)
         const char *index;
         bson_uint32_to_string(present++, &index, buffer, sizeof buffer);
         fb_mongo_append_id(&ids, index, p->changes[i].document.id);
+        p->outcomes[i] = FB_DOCUMENT_OPEN;
     }
     bson_append_array_end(&within, &ids);
     bson_append_document_end(&filter, &within);
-    BCON_APPEND(&filter, FB_MONGO_META ".s", "{", "$gt",
-                BCON_INT64((int64_t)p->changes[0].version.start), "}");
+    bson_append_int64(&options, "maxTimeMS", -1, p->documents->timeout_ms);
     fb_status status = FB_OK;
     if (present != 0) {
-        bson_error_t error;
-        bson_t options = BSON_INITIALIZER;
-        bson_append_int64(&options, "limit", -1, 1);
         mongoc_collection_t *collection =
             fb_mongo_collection(p->documents, p->changes[0].document.collection, &client);
-        int64_t newer =
-            mongoc_collection_count_documents(collection, &filter, &options, NULL, NULL, &error);
-        bson_destroy(&options);
-        if (newer < 0) {
+        mongoc_cursor_t *cursor =
+            mongoc_collection_find_with_opts(collection, &filter, &options, NULL);
+        const bson_t *there;
+        bson_error_t error;
+        while (mongoc_cursor_next(cursor, &there)) look_at_one(p, count, there);
+        if (mongoc_cursor_error(cursor, &error)) {
             fb_mongo_say(p->why, p->why_len, "MongoDB does not say what is there", &error);
             status = FB_ERR_UNREACHABLE;
         }
-        for (size_t i = 0; newer > 0 && i < count; i++) {
-            if (p->outcomes[i] == FB_DOCUMENT_PRESENT) p->outcomes[i] = FB_DOCUMENT_NEWER;
-        }
+        mongoc_cursor_destroy(cursor);
         fb_mongo_collection_done(p->documents, collection, client);
     }
+    bson_destroy(&options);
     bson_destroy(&filter);
     return status;
 }

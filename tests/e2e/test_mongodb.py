@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from mongod import Mongod, documents
+from mongod import Mongod, collection, documents
 from node import HANGS_S, Refused, eventually
 
 
@@ -273,3 +273,65 @@ def test_an_address_that_cannot_be_meant_is_refused_and_a_password_is_not_shown(
     assert "secret" not in shown and "mongodb://...@127.0.0.1/records" in shown
     assert "secret" not in json.dumps(a.json("config", "show", "--store",
                                              "mongodb://somebody:secret@127.0.0.1/records"))
+
+
+def test_an_index_of_the_collections_owner_keeps_a_record_out_and_nothing_else(net, mongod):
+    a = begin(net, mongod)
+    first = a.json("record", "put", "lab", "notes", "new", 'title="one"')
+    removed = a.json("record", "put", "lab", "notes", "new", 'title="two"')["id"]
+    notes = collection(mongod.client, "records", "notes")
+    notes.create_index("title", unique=True)
+    # A duplicate key is not always that of the _id: this record is not there.
+    refused = a.json("record", "put", "lab", "notes", "new", 'title="one"')
+    assert a.json("record", "get", "lab", "notes", refused["id"]) == refused
+    assert state(a)["refused"] == 1
+    # What comes behind a command that was not carried out was not even sent.
+    ids = [new_id() for _ in range(2)]
+    mongod.fail({"times": 1}, failCommands=["delete"], closeConnection=True)
+    body = json.dumps({"changes": [{"id": first["id"], "fields": {"m": 1}},
+                                   {"id": refused["id"], "fields": {"m": 1}},
+                                   {"id": removed, "delete": True},
+                                   *({"id": i, "fields": {"title": i}} for i in ids)]})
+    answer = a.http("POST /v1/spaces/lab/collections/notes/records:batch HTTP/1.1\r\nHost: x\r\n"
+                    f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}")
+    assert answer.split()[1] == "200", answer
+    eventually(lambda: state(a), lambda s: s["waiting"] == 0)
+    assert set(ids) <= set(documents(mongod.client, "records", "notes"))
+    rows = {row["id"]: row["fields"] for row in a.rows("record", "list", "lab", "notes")}
+    assert rows == {first["id"]: {"title": "one", "m": 1}, refused["id"]: {"title": "one", "m": 1},
+                    **{i: {"title": i} for i in ids}}
+    a.kill()
+    a.start("--store", mongod.uri("records"))
+    assert {row["id"]: row["fields"] for row in a.rows("record", "list", "lab", "notes")} == rows
+
+
+def test_a_write_is_not_lost_where_another_program_put_what_is_ours_in_another_order(net, mongod):
+    a = begin(net, mongod)
+    record = a.json("record", "put", "lab", "notes", "new", "n=1")["id"]
+    notes = collection(mongod.client, "records", "notes")
+    whole = notes.find_one({"_id": uuid.UUID(record)})
+    whole["_faberio"] = dict(reversed(whole["_faberio"].items()))
+    notes.replace_one({"_id": uuid.UUID(record)}, whole)
+    a.json("record", "put", "lab", "notes", record, "n=2")
+    time.sleep(0.5)  # what waited for the document is taken away
+    for again in range(2):
+        assert a.json("record", "get", "lab", "notes", record)["fields"] == {"n": 2}
+        a.kill()
+        a.start("--store", mongod.uri("records"))
+
+
+def test_it_reads_from_the_primary_whatever_the_address_says(net, mongod):
+    a = net.node("a")
+    a.init()
+    a.start("--store", mongod.uri("records") + "&readPreference=secondary")
+    a.json("space", "create", "lab")
+    record = a.json("record", "put", "lab", "notes", "new", "n=1")["id"]
+    time.sleep(0.5)  # what waited for the document is taken away
+    assert a.json("record", "get", "lab", "notes", record)["fields"] == {"n": 1}
+
+
+def test_a_password_that_is_not_encoded_is_not_repeated(net):
+    a = net.node("a")
+    a.init()
+    code, said = a.refused("run", "--store", "mongodb://somebody:se:cret@127.0.0.1/records")
+    assert code == 1 and "percent-encoded" in said and "cret" not in said

@@ -175,10 +175,20 @@ static fb_status look_again(fb_worker *worker, fb_outer *outer, char *why)
     }
     bool wanted = outer->kind == FB_OUTER_DELETE || outer->kind == FB_OUTER_EDIT;
     if (outer->restore.len == 0 || !wanted) return FB_OK;
-    FB_TRY(worker->store->restore(worker->documents, outer->collection, outer->id, outer->restore,
-                                  why, FB_WORKER_WHY_BYTES));
+    fb_status status = worker->store->restore(worker->documents, outer->collection, outer->id,
+                                              outer->restore, why, FB_WORKER_WHY_BYTES);
+    if (status == FB_ERR_UNREACHABLE) return status;
     outer->restore = (fb_span){NULL, 0};
+    if (status != FB_OK) fb_outer_not_restored(outer, why);
     return FB_OK;
+}
+
+static bool reading_waits(fb_worker *worker)
+{
+    pthread_mutex_lock(&worker->mutex);
+    bool waits = worker->readings != NULL;
+    pthread_mutex_unlock(&worker->mutex);
+    return waits;
 }
 
 static void deal_with(fb_worker *worker, fb_outer *outer)
@@ -189,6 +199,10 @@ static void deal_with(fb_worker *worker, fb_outer *outer)
         note(worker, status, why);
         if (status == FB_OK) break;
         if (!fb_worker_pause(worker, pause_ms)) break;
+        if (!reading_waits(worker)) continue;
+        /* It comes again behind the reading, which has a deadline. */
+        fb_worker_outer(worker, outer);
+        return;
     }
     worker->ops.outer(worker->ops.user, outer);
 }
@@ -225,24 +239,24 @@ static void answer(fb_worker *worker, fb_reading *reading)
 {
     char why[FB_WORKER_WHY_BYTES] = "";
     fb_span bytes = {NULL, 0};
-    uint64_t until_ns = fb_clock_mono_ns() + (uint64_t)FB_WORKER_PATIENCE_MS * 1000000;
-    fb_status status;
-    for (uint64_t pause_ms = FB_HANDING_RETRY_MIN_MS;; pause_ms = fb_worker_longer(pause_ms)) {
+    fb_status status = FB_ERR_UNREACHABLE;
+    uint64_t pause_ms = FB_HANDING_RETRY_MIN_MS;
+    for (; fb_clock_mono_ns() < reading->until_ns; pause_ms = fb_worker_longer(pause_ms)) {
         if (is_fenced(worker)) {
             reading->noticed = noticed;
             reading->noticed_user = worker;
             status =
                 fb_reading_end(reading, worker->store, worker->documents, &bytes, why, sizeof why);
             note(worker, status, why);
-        } else {
-            status = FB_ERR_UNREACHABLE;
         }
-        if (status != FB_ERR_UNREACHABLE || fb_clock_mono_ns() >= until_ns) break;
+        if (status != FB_ERR_UNREACHABLE) break;
         if (!fb_worker_pause(worker, pause_ms)) break;
     }
     pthread_mutex_lock(&worker->mutex);
     worker->stats.waiting--;
     pthread_mutex_unlock(&worker->mutex);
+    bool unsaid = status == FB_ERR_UNREACHABLE && why[0] == 0;
+    if (unsaid) snprintf(why, sizeof why, "the document store does not answer");
     /* Nothing is wrong with the store: whoever asked may ask again. */
     if (status == FB_ERR_UNREACHABLE) status = FB_ERR_AGAIN;
     worker->ops.read(worker->ops.user, reading, status, bytes, why);
@@ -355,6 +369,8 @@ void fb_worker_job(fb_worker *worker, fb_job *job)
 void fb_worker_read(fb_worker *worker, fb_reading *reading)
 {
     reading->next = NULL;
+    /* From now on, whatever stands before it: of several that wait none waits for the others'. */
+    reading->until_ns = fb_clock_mono_ns() + (uint64_t)FB_WORKER_PATIENCE_MS * 1000000;
     pthread_mutex_lock(&worker->mutex);
     *worker->readings_end = reading;
     worker->readings_end = &reading->next;

@@ -155,7 +155,7 @@ typedef struct fb_documents_ops {
     fb_status (*edits)(fb_span whole, const fb_document_field *fields, size_t count,
                        fb_documents_differs differs, void *user, char *why, size_t why_len);
     /* Puts a document back that is not there or has nothing of ours any more; one that is there and
-     * ours stays. */
+     * ours stays. FB_ERR_UNREACHABLE; FB_ERR_VALUE_MALFORMED: the server will not have it. */
     fb_status (*restore)(fb_documents *documents, const char *collection, fb_id id, fb_span whole,
                          char *why, size_t why_len);
 } fb_documents_ops;

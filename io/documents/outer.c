@@ -7,8 +7,11 @@
 #include "io/documents/job.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
+#include "protocol/base/limits.h"
 #include "protocol/core/request.h"
 #include "protocol/database/record.h"
+
+#define SET_BYTES_MAX ((size_t)1 << 20) /* of the text of one that another program changed */
 
 /* As in request.h. */
 enum { ACT_SET = 1, ACT_UNSET = 2, ACT_ADD = 3, ACT_INSERT = 4, ACT_REMOVE = 5 };
@@ -116,6 +119,65 @@ static void leave(fb_outer *outer, const char *why)
     outer->why[len] = 0;
 }
 
+/* Sets: the elements of a compact array, one after another. */
+
+static bool element_next(fb_span *rest, fb_span *out)
+{
+    if (rest->len < 2 || (rest->p[0] != '[' && rest->p[0] != ',')) return false;
+    size_t at = 1, depth = 0;
+    bool text = false;
+    for (; at < rest->len; at++) {
+        uint8_t c = rest->p[at];
+        if (text && c == '\\') {
+            at++;
+        } else if (c == '"') {
+            text = !text;
+        } else if (!text && (c == '[' || c == '{')) {
+            depth++;
+        } else if (!text && depth == 0 && (c == ',' || c == ']')) {
+            break;
+        } else if (!text && (c == ']' || c == '}')) {
+            depth--;
+        }
+    }
+    *out = fb_span_of(rest->p + 1, at - 1);
+    *rest = at < rest->len ? fb_span_of(rest->p + at, rest->len - at) : (fb_span){NULL, 0};
+    return out->len != 0;
+}
+
+static bool is_element(fb_span array, fb_span wanted)
+{
+    fb_span element;
+    while (element_next(&array, &element)) {
+        if (fb_span_equal(element, wanted)) return true;
+    }
+    return false;
+}
+
+/* Adds the elements of a that b does not have. False: they are too many. */
+static bool moves_add(fb_outer_field *field, fb_span a, fb_span b)
+{
+    fb_span element;
+    while (element_next(&a, &element)) {
+        if (is_element(b, element)) continue;
+        if (field->move_count == FB_WRITE_ITEMS_MAX) return false;
+        field->moves[field->move_count++] = element;
+    }
+    return true;
+}
+
+/* False: no request says so much, nor is it worth the time to look through it. */
+static bool moves_take(fb_room *room, fb_outer_field *field)
+{
+    field->gone = field->move_count = 0;
+    if (field->kind != FB_FIELD_ELEMENT || field->is.len == 0 || field->is.p[0] != '[') return true;
+    if (field->is.len > SET_BYTES_MAX) return false;
+    field->moves = fb_room_take(room, FB_WRITE_ITEMS_MAX * sizeof *field->moves);
+    if (!moves_add(field, field->was, field->is)) return false;
+    field->gone = field->move_count;
+    return moves_add(field, field->is, field->was);
+}
+
 /* The fields of `document`, whose record is that of `base`, that are not as they should be. */
 static void take_edits(fb_outer *outer, const fb_documents_ops *ops, const fb_document *document,
                        const fb_document *base)
@@ -135,6 +197,10 @@ static void take_edits(fb_outer *outer, const fb_documents_ops *ops, const fb_do
     if (document->edited && ops->edits(document->whole, shown.fields, shown.field_count, take_field,
                                        &t, why, sizeof why) != FB_OK) {
         leave(outer, why);
+    }
+    for (size_t i = 0; i < outer->field_count; i++) {
+        if (moves_take(&outer->room, &outer->fields[i])) continue;
+        leave(outer, "a set has more new and missing elements than one request can say");
     }
 }
 
@@ -182,6 +248,13 @@ fb_outer *fb_outer_make(const fb_documents_ops *ops, const fb_document_event *ch
     return NULL;
 }
 
+void fb_outer_not_restored(fb_outer *outer, const char *why)
+{
+    bool removed = outer->kind == FB_OUTER_DELETE;
+    leave(outer, why);
+    if (removed) outer->kind = FB_OUTER_LOST;
+}
+
 static bool has_field(const fb_outer *outer, fb_span name)
 {
     for (size_t i = 0; i < outer->field_count; i++) {
@@ -199,7 +272,9 @@ void fb_outer_rebase(fb_outer *outer, const fb_documents_ops *ops, const fb_docu
     outer->fields = NULL;
     outer->field_count = outer->field_cap = 0;
     if (now == NULL) {
-        outer->overwrote = true;
+        /* Nor is there anything to be made of it: it says the same as a record that is as it was.
+         */
+        outer->overwrote = outer->has_base = true;
         return;
     }
     take_edits(outer, ops, now, now);
@@ -218,53 +293,6 @@ void fb_outer_rebase(fb_outer *outer, const fb_documents_ops *ops, const fb_docu
     }
 }
 
-/* Sets: the elements of a compact array, one after another. */
-
-static bool element_next(fb_span *rest, fb_span *out)
-{
-    if (rest->len < 2 || (rest->p[0] != '[' && rest->p[0] != ',')) return false;
-    size_t at = 1, depth = 0;
-    bool text = false;
-    for (; at < rest->len; at++) {
-        uint8_t c = rest->p[at];
-        if (text && c == '\\') {
-            at++;
-        } else if (c == '"') {
-            text = !text;
-        } else if (!text && (c == '[' || c == '{')) {
-            depth++;
-        } else if (!text && depth == 0 && (c == ',' || c == ']')) {
-            break;
-        } else if (!text && (c == ']' || c == '}')) {
-            depth--;
-        }
-    }
-    *out = fb_span_of(rest->p + 1, at - 1);
-    *rest = at < rest->len ? fb_span_of(rest->p + at, rest->len - at) : (fb_span){NULL, 0};
-    return out->len != 0;
-}
-
-static bool is_element(fb_span array, fb_span wanted)
-{
-    fb_span element;
-    while (element_next(&array, &element)) {
-        if (fb_span_equal(element, wanted)) return true;
-    }
-    return false;
-}
-
-/* The elements of a that b does not have. Returns how many; the one of number `which` in *out. */
-static size_t elements_missing(fb_span a, fb_span b, size_t which, fb_span *out)
-{
-    size_t count = 0;
-    fb_span element;
-    while (element_next(&a, &element)) {
-        if (is_element(b, element)) continue;
-        if (count++ == which) *out = element;
-    }
-    return count;
-}
-
 /* Requests */
 
 static void act_write(fb_writer *w, fb_span name, uint8_t act, fb_span value)
@@ -279,15 +307,9 @@ static bool field_write(fb_writer *w, const fb_outer_field *field, size_t round)
 {
     const fb_span nothing = {NULL, 0};
     if (field->kind == FB_FIELD_ELEMENT && field->is.len != 0 && field->is.p[0] == '[') {
-        fb_span element = nothing;
-        size_t gone = elements_missing(field->was, field->is, round, &element);
-        if (round < gone) {
-            act_write(w, field->name, ACT_REMOVE, element);
-            return true;
-        }
-        size_t came = elements_missing(field->is, field->was, round - gone, &element);
-        if (round - gone >= came) return false;
-        act_write(w, field->name, ACT_INSERT, element);
+        if (round >= field->move_count) return false;
+        act_write(w, field->name, round < field->gone ? ACT_REMOVE : ACT_INSERT,
+                  field->moves[round]);
         return true;
     }
     if (round > 0) return false;
@@ -344,11 +366,7 @@ fb_span fb_outer_request(fb_outer *outer, uint32_t *verb)
         const fb_outer_field *field = &outer->fields[i];
         bytes += field->was.len + field->is.len;
         names += field->name.len + 64;
-        if (field->kind != FB_FIELD_ELEMENT) continue;
-        fb_span element;
-        size_t more = elements_missing(field->was, field->is, SIZE_MAX, &element) +
-                      elements_missing(field->is, field->was, SIZE_MAX, &element);
-        if (more > rounds) rounds = more;
+        if (field->move_count > rounds) rounds = field->move_count;
     }
     bytes += rounds * (160 + names);
     fb_writer w = fb_writer_of(fb_room_take(&outer->room, bytes), bytes);

@@ -27,6 +27,9 @@ typedef struct fb_outer_field {
     fb_span was;  /* as it should have been shown; empty: not there */
     fb_span is;   /* as it was found; empty: gone */
     uint8_t kind; /* fb_field_kind of what the record has */
+    /* Of a set: the elements that went, and behind them those that came. */
+    fb_span *moves;
+    size_t gone, move_count;
 } fb_outer_field;
 
 typedef struct fb_outer {
@@ -55,6 +58,10 @@ void fb_outer_free(fb_outer *outer);
 
 /* The document as it is now, NULL when it is not there: what is left to be done. */
 void fb_outer_rebase(fb_outer *outer, const fb_documents_ops *ops, const fb_document *now);
+
+/* Its document cannot be put back, as the server will not have it. What was removed is lost then,
+ * what was replaced is left alone. */
+void fb_outer_not_restored(fb_outer *outer, const char *why);
 
 /* The arguments of a request (request.h) that makes it a change of this node, in the outer's room;
  * *verb says of which. */

@@ -16,7 +16,8 @@ typedef struct fb_reading {
     struct fb_reading *next;
     uint64_t operation;
     uint64_t incarnation;
-    uint64_t w; /* applied when it was begun */
+    uint64_t w;        /* applied when it was begun */
+    uint64_t until_ns; /* the worker's: so long it is tried */
     fb_room room;
     struct fb_reading_item *items;
     size_t item_count;

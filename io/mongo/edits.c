@@ -116,13 +116,17 @@ fb_status fb_mongo_restore(fb_documents *documents, const char *name, fb_id id, 
     bson_append_bool(&concern, "j", -1, true);
     bson_append_int32(&concern, "wtimeout", -1, documents->timeout_ms);
     bson_append_document_end(&options, &concern);
-    bool done =
-        bson_init_static(&document, whole.p, whole.len) &&
-        mongoc_collection_replace_one(collection, &filter, &document, &options, NULL, &error);
+    bool readable = bson_init_static(&document, whole.p, whole.len);
+    bool done = readable && mongoc_collection_replace_one(collection, &filter, &document, &options,
+                                                          NULL, &error);
     bson_destroy(&options);
     bson_destroy(&filter);
     fb_mongo_collection_done(documents, collection, client);
-    if (done || error.code == FB_MONGO_DUPLICATE_KEY) return FB_OK;
+    bool doubled = error.code == FB_MONGO_DUPLICATE_KEY;
+    if (done || (doubled && fb_mongo_is_of_id(error.message))) return FB_OK;
     fb_mongo_say(why, why_len, "MongoDB does not take a document back", &error);
-    return FB_ERR_UNREACHABLE;
+    fb_document_outcome outcome;
+    bool never =
+        error.domain == MONGOC_ERROR_SERVER && fb_mongo_is_for_good((int32_t)error.code, &outcome);
+    return never || doubled || !readable ? FB_ERR_VALUE_MALFORMED : FB_ERR_UNREACHABLE;
 }

@@ -13,6 +13,7 @@
 
 #define AWAIT_MS     500
 #define SCAN_AT_ONCE 200
+#define SILENCE_US   1000000 /* at most, while there is nothing but events that are not told */
 
 typedef enum watch_mode { WATCH_IMAGES, WATCH_LOOKUP, WATCH_KEYS } watch_mode;
 
@@ -26,6 +27,7 @@ typedef struct watching {
     watch_mode mode;
     bson_t *token; /* the last one; NULL: none yet */
     bool over;     /* enough was told */
+    int64_t told_us;
 } watching;
 
 static void keep_token(watching *w, const bson_t *token)
@@ -44,7 +46,19 @@ static fb_span token_of(const watching *w)
 static void tell(watching *w, fb_document_event change)
 {
     change.token = token_of(w);
+    w->told_us = bson_get_monotonic_time();
     if (!w->changed(w->user, &change)) w->over = true;
+}
+
+static void tell_nothing(watching *w)
+{
+    tell(w, (fb_document_event){FB_DOCUMENT_NOTHING, "", {{0}}, NULL, NULL, {NULL, 0}});
+}
+
+/* Ours begin with a UUID and a dot. */
+static bool is_ours(const char *collection)
+{
+    return strlen(collection) > 37 && collection[36] == '.';
 }
 
 static const char *text_at(const bson_t *event, const char *path)
@@ -120,7 +134,7 @@ static bool tell_event(watching *w, const bson_t *event)
         return true;
     }
     bool removed = strcmp(what, "delete") == 0, failed = false;
-    if (!document_at(event, "documentKey", &key)) return true;
+    if (!is_ours(name) || !document_at(event, "documentKey", &key)) return true;
     fb_document as_it_was;
     fb_document_value *values = NULL;
     bool known = document_at(event, "fullDocumentBeforeChange", &before) &&
@@ -215,6 +229,10 @@ static fb_status follow(watching *w)
             /* Behind the event: what is told of it is told again unless this token is kept. */
             keep_token(w, mongoc_change_stream_get_resume_token(stream));
             if (!tell_event(w, event)) status = FB_ERR_UNREACHABLE;
+            /* What this node writes itself, and what is none of its business, may come without end:
+             * the place moves on with that as well, and whoever watches may want to end. */
+            bool silent = bson_get_monotonic_time() - w->told_us > SILENCE_US;
+            if (status == FB_OK && !w->over && silent) tell_nothing(w);
             /* The large one is over. */
             again = w->mode == WATCH_KEYS;
             if (again) w->mode = WATCH_IMAGES;
@@ -223,7 +241,7 @@ static fb_status follow(watching *w)
             status = FB_ERR_CURSOR_OLD;
         } else {
             keep_token(w, mongoc_change_stream_get_resume_token(stream));
-            tell(w, (fb_document_event){FB_DOCUMENT_NOTHING, "", {{0}}, NULL, NULL, {NULL, 0}});
+            tell_nothing(w);
         }
     }
     mongoc_change_stream_destroy(stream);
@@ -238,7 +256,8 @@ fb_status fb_mongo_watch(fb_documents *documents, fb_span token, fb_documents_ev
                   .user = user,
                   .why = why,
                   .why_len = why_len,
-                  .mode = WATCH_IMAGES};
+                  .mode = WATCH_IMAGES,
+                  .told_us = bson_get_monotonic_time()};
     bson_t given;
     if (token.len != 0) {
         if (!bson_init_static(&given, token.p, token.len)) return FB_ERR_CURSOR_OLD;
@@ -268,7 +287,7 @@ static fb_status scan_collection(watching *w, const char *name)
     for (uint32_t count = 1; !w->over && mongoc_cursor_next(cursor, &one); count++) {
         tell_seen(w, name, one, NULL, true);
         if (count % SCAN_AT_ONCE == 0) {
-            tell(w, (fb_document_event){FB_DOCUMENT_NOTHING, "", {{0}}, NULL, NULL, {NULL, 0}});
+            tell_nothing(w);
         }
     }
     if (mongoc_cursor_error(cursor, &error)) {
@@ -294,8 +313,7 @@ fb_status fb_mongo_scan(fb_documents *documents, fb_documents_event_told changed
     fb_status status = names == NULL ? FB_ERR_UNREACHABLE : FB_OK;
     if (names == NULL) fb_mongo_say(why, why_len, "MongoDB does not answer", &error);
     for (size_t i = 0; status == FB_OK && !w.over && names[i] != NULL; i++) {
-        /* Ours begin with a UUID and a dot. */
-        if (strlen(names[i]) > 37 && names[i][36] == '.') status = scan_collection(&w, names[i]);
+        if (is_ours(names[i])) status = scan_collection(&w, names[i]);
     }
     bson_strfreev(names);
     mongoc_database_destroy(database);

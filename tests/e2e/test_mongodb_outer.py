@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents that other programs change: noticed by change stream, when they are read, or by looking at
 all of them; and made a change of the node, or left alone."""
+import threading
+import time
 import uuid
 from datetime import datetime
 
@@ -231,3 +233,40 @@ def test_a_late_bulk_of_a_dead_process_does_not_bring_a_removed_record_back(net,
         eventually(lambda: documents(server.client, "records", "notes"), lambda found: found == {})
         assert state(a)["late"] >= 1
         a.stop()
+
+
+def test_a_removal_that_cannot_be_undone_for_the_node_is_told_and_holds_up_no_read(net, mongod):
+    a = begin(net, mongod)
+    record, other = put(a, "n=1"), put(a, "n=2")
+    watching(a)
+    notes = collection(mongod.client, "records", "notes")
+    mongod.client.records.command("collMod", notes.name, validator={"n": {"$gt": 10}})
+    notes.delete_one({"_id": uuid.UUID(record)})
+    eventually(lambda: state(a), lambda s: s["lost"] == 1 and s["under_way"] == 0)
+    assert get(a, other) == {"n": 2}
+
+
+def test_a_database_that_is_never_still_neither_holds_up_a_stop_nor_the_place(net, mongod):
+    busy = mongod.client.records.busy
+    busy.insert_many([{"_id": n} for n in range(4000)])
+    a = begin(net, mongod)
+    put(a, "n=1")
+    watching(a)
+    over = threading.Event()
+
+    def remove():
+        for n in range(4000):
+            busy.delete_one({"_id": n})
+            if over.wait(0.01):
+                return
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        time.sleep(1)
+        began = time.monotonic()
+        a.stop()
+        assert time.monotonic() - began < 10
+    finally:
+        over.set()
+        remover.join()

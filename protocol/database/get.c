@@ -206,7 +206,8 @@ static void get_run(fb_node *node, fb_op *op)
         status = write_page(node, op, c, &p);
         if (status == FB_OK) return;
     }
-    if (status == FB_ERR_AGAIN) {
+    /* The values moved meanwhile. A store that says so itself has waited as long as it may. */
+    if (status == FB_ERR_AGAIN && fb_op_status(op) == FB_OK) {
         get_context next = *c;
         next.tries++;
         go_on(node, &next);

@@ -2,7 +2,6 @@
 """Documents that other programs change: noticed by change stream, when they are read, or by looking at
 all of them; and made a change of the node, or left alone."""
 import threading
-import time
 import uuid
 from datetime import datetime
 
@@ -10,7 +9,7 @@ import pytest
 from bson.int64 import Int64
 
 from mongod import Mongod, collection, documents, shown
-from node import eventually
+from node import HANGS_S, eventually
 from test_mongodb import begin, mongod, new_id, state  # noqa: F401
 
 
@@ -252,21 +251,21 @@ def test_a_database_that_is_never_still_neither_holds_up_a_stop_nor_the_place(ne
     a = begin(net, mongod)
     put(a, "n=1")
     watching(a)
-    over = threading.Event()
+    begun, over = threading.Event(), threading.Event()
 
     def remove():
         for n in range(4000):
             busy.delete_one({"_id": n})
-            if over.wait(0.01):
+            if n == 100:
+                begun.set()
+            if over.wait(0.02):  # longer in all than a stop is waited for
                 return
 
     remover = threading.Thread(target=remove)
     remover.start()
     try:
-        time.sleep(1)
-        began = time.monotonic()
+        assert begun.wait(HANGS_S)
         a.stop()
-        assert time.monotonic() - began < 10
     finally:
         over.set()
         remover.join()

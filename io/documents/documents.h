@@ -136,7 +136,8 @@ typedef struct fb_documents_ops {
      * one is there and is not ours to read: the others were given. */
     fb_status (*get)(fb_documents *documents, const char *collection, const fb_id *ids,
                      size_t count, fb_documents_found found, void *user, char *why, size_t why_len);
-    /* From low to before high (zeros: to the end), by id; as get. */
+    /* From low to before high (zeros: to the end), by id; as get. Fewer than `limit` mean that
+     * there are no more. */
     fb_status (*range)(fb_documents *documents, const char *collection, fb_id low, fb_id high,
                        bool descending, uint32_t limit, fb_documents_found found, void *user,
                        char *why, size_t why_len);

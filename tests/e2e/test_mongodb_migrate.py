@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import uuid
 
 from mongod import collection, documents
 from node import BIN, HANGS_S, eventually
@@ -111,3 +112,22 @@ def test_what_it_refuses(net, mongod):
     a.json("store", "migrate", "--from", uri, "--to", "local")
     a.start()
     assert 100 in [row["fields"].get("n") for row in a.rows("record", "list", "lab", "notes")]
+
+
+def test_nothing_ends_at_documents_that_are_no_records(net, mongod):
+    """More of them in a row than a list or a part asks for."""
+    a = local_node(net, 300)
+    before, uri = all_of(a), mongod.uri("records")
+    a.stop()
+    a.json("store", "migrate", "--from", "local", "--to", uri)
+    notes = collection(mongod.client, "records", "notes")
+    middle = uuid.UUID(before[0][100]["id"]).bytes
+    notes.insert_many([{"_id": uuid.UUID(bytes=middle[:6] + bytes([0, 0, 0x80]) + n.to_bytes(7, "big"))}
+                       for n in range(600)])
+    a.start("--store", uri)
+    assert all_of(a) == before
+    a.stop()
+    back = a.json("store", "migrate", "--from", uri, "--to", "local")
+    assert back["records"] == sum(map(len, before))
+    a.start()
+    assert all_of(a) == before

@@ -472,7 +472,7 @@ static void a_recorder_gives_up_quietly(void **state)
  * `test_recording --corpus` writes them anew. */
 #define CORPUS FB_SOURCE_DIR "/fuzz/corpus/recording/"
 
-static const char magic[] = "faberio-record-1P"; /* of a file; the target takes what follows */
+#define MAGIC "faberio-record-1P" /* of a file; the target takes what follows */
 
 static size_t redacted(const sealed *s, uint8_t *out, size_t max)
 {
@@ -485,7 +485,7 @@ static size_t redacted(const sealed *s, uint8_t *out, size_t max)
     assert_true(fb_sim_redact_end(&redaction, &r));
     fb_sim_replay_close(&r);
     len = file_get(s, out, max);
-    assert_true(len > sizeof magic && len < max);
+    assert_true(len > sizeof MAGIC && len < max);
     return len;
 }
 
@@ -500,7 +500,7 @@ static void corpus_write(const sealed *s)
     } inputs[] = {{"redacted", 0}, {"redacted-cut-within-a-step", 60}};
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
         snprintf(file.path, sizeof file.path, CORPUS "%s", inputs[i].name);
-        file_put(&file, bytes + sizeof magic - 1, len - (sizeof magic - 1) - inputs[i].less);
+        file_put(&file, bytes + sizeof MAGIC - 1, len - (sizeof MAGIC - 1) - inputs[i].less);
     }
 }
 
@@ -509,8 +509,8 @@ static void the_corpus_is_of_this_version(void **state)
     static uint8_t bytes[ROOM], mine[ROOM];
     static fb_sim_replay r;
     sealed file = *(sealed *)*state;
-    size_t len = redacted(*state, mine, sizeof mine) - (sizeof magic - 1);
-    assert_int_equal(replay(fb_span_of(mine + sizeof magic - 1, len), &r), FB_SIM_REPLAY_END);
+    size_t len = redacted(*state, mine, sizeof mine) - (sizeof MAGIC - 1);
+    assert_int_equal(replay(fb_span_of(mine + sizeof MAGIC - 1, len), &r), FB_SIM_REPLAY_END);
     assert_true(r.whole && r.header.redacted && r.header.effects_capacity <= 1u << 20);
     uint64_t steps = r.steps;
     assert_int_equal(steps, 5);

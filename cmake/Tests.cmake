@@ -116,6 +116,12 @@ foreach(source ${FB_BENCHES})
   fb_program(${name} ${FB_ALL_PARTS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()
+# tests/bench/bench_many.py runs it on the store of a node that was filled.
+if(TARGET faberio_io)
+  add_executable(lmdb_bulk ${CMAKE_SOURCE_DIR}/tests/bench/lmdb_bulk.c)
+  fb_program(lmdb_bulk ${FB_ALL_PARTS})
+  set_target_properties(lmdb_bulk PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+endif()
 # Beside the module that it loads; tests/bench/bench_mongodb.py runs it with a server.
 if(TARGET faberio_mongo)
   add_executable(mongodb_puts ${CMAKE_SOURCE_DIR}/tests/bench/mongodb_puts.c)

@@ -360,7 +360,7 @@ static void reset(fb_node *node)
     }
     m->up_count = m->orphan_count = m->wanted = m->slack_used = 0;
     m->let_go = 0;
-    m->hungry = false;
+    m->hungry = m->untimed = false;
     for (uint32_t i = 0; i < m->members; i++) {
         fb_sender *s = &m->sender[i];
         *s = (fb_sender){.record = FB_NONE, .digest = forget(node, FB_DIGEST_SENDER, i)};
@@ -386,6 +386,12 @@ static void durable(fb_node *node)
 static void flush(fb_node *node)
 {
     struct fb_messaging *m = node->messaging;
+    if (m->untimed && fb_message_time_is_writable(node)) {
+        m->untimed = false;
+        for (uint32_t i = 0; i < m->up_count; i++) {
+            fb_link_has_output(node, m->up_links[i], FB_CHANNEL_MESSAGING);
+        }
+    }
     for (uint32_t i = 0; m->wanted > 0 && i < m->links; i++) {
         fb_record *record = &m->record[i];
         if (record->state == FB_RECORD_WANTED && record->links > 0) fb_seen_load(node, record);

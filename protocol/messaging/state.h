@@ -231,6 +231,7 @@ struct fb_messaging {
     uint32_t *index;    /* room of index_size for each record: place + 1, open addressing */
     uint64_t let_go;    /* counts releases of records */
     bool hungry;        /* a link found no place in the pool */
+    bool untimed;       /* a message waits for a clock that an envelope can carry */
     uint32_t wanted;    /* records in FB_RECORD_WANTED */
     fb_id *state_area;  /* of each space: the id of its own area */
     fb_id *state_space; /* for which space id that was derived */
@@ -254,8 +255,10 @@ typedef struct fb_compose {
     const fb_id *correlation; /* NULL: none */
 } fb_compose;
 /* Builds, signs and encodes it. FB_OK: *signal has one reference for the caller. FB_ERR_BUSY: no
- * place in the pool, FB_ERR_AGAIN: no id yet; ask again later. Else it can never be: no time. */
+ * place in the pool, FB_ERR_AGAIN: no id yet, or no time; ask again later. Else it can never be. */
 fb_status fb_signal_compose(fb_node *node, const fb_compose *what, uint32_t *signal);
+/* The wall clock is one that an envelope and its id can carry: after 1970, before an id's end. */
+bool fb_message_time_is_writable(const fb_node *node);
 
 /* announce.c */
 /* fb_w_durable rose: what waited for it becomes pending. */

@@ -833,20 +833,32 @@ static void conflict_is_counted(void **state)
     assert_int_equal(fb_message_counts_of(&fakes[1]->node, 0)->conflicts, 1);
 }
 
+/* FM-4.1-7 */
 static void without_a_clock_nothing_is_sent(void **state)
 {
     (void)state;
     link_up(0, 1);
     settle(true);
-    fakes[0]->node.wall_us = 0;
-    fb_message_changed_all(&fakes[0]->node, 0, FB_NONE, area_of(1), 0, 0, 0);
-    settle(true);
-    assert_int_equal(fakes[1]->changed.calls, 0);
-    assert_int_equal(fb_message_counts_of(&fakes[0]->node, 1)->dropped, 1);
-    fakes[0]->node.wall_us = NOON_US;
-    fb_message_changed_all(&fakes[0]->node, 0, FB_NONE, area_of(1), 0, 0, 0);
-    settle(true);
-    assert_int_equal(fakes[1]->changed.calls, 1);
+    fb_node *node = &fakes[0]->node;
+    /* Before the first millisecond, before 1970, beyond what an id holds. */
+    const int64_t without[] = {999, -1, INT64_MIN, ((int64_t)FB_UUID_MS_MAX + 1) * 1000, INT64_MAX};
+    for (uint32_t i = 0; i < sizeof without / sizeof without[0]; i++) {
+        node->wall_us = without[i];
+        fb_message_changed_all(node, 0, FB_NONE, area_of(1), 7, 2 * i + 1, 0);
+        fb_message_sync(node, 0, 1, area_of(2), false);
+        settle(true);
+        fb_message_changed_all(node, 0, FB_NONE, area_of(1), 7, 2 * i + 2, 0);
+        settle(true);
+        assert_int_equal(fakes[1]->changed.calls, i);
+        node->wall_us =
+            NOON_US + i * INT64_C(1000); /* remembered ids may be few in one millisecond */
+        settle(true);
+        assert_int_equal(fakes[1]->changed.calls, i + 1);
+        assert_int_equal(fakes[1]->changed.batch, 2 * i + 2);
+        assert_int_equal(fakes[0]->changed.calls, i + 1);
+    }
+    assert_int_equal(fb_message_counts_of(node, 1)->dropped, 0);
+    assert_int_equal(node->messaging->channel[1].pending, 0);
 }
 
 static fb_status publish(uint64_t principal, fb_id space, uint16_t count, size_t cut)

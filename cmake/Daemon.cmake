@@ -24,11 +24,19 @@ file(GLOB FB_MONGO_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/io/mongo/*.c)
 pkg_check_modules(MONGOC IMPORTED_TARGET libmongoc-1.0)
 pkg_check_modules(MONGO_JANSSON IMPORTED_TARGET jansson)
 if(FB_MONGO_SOURCES AND MONGOC_FOUND AND MONGO_JANSSON_FOUND)
-  add_library(faberio_mongo MODULE ${FB_MONGO_SOURCES} ${CMAKE_SOURCE_DIR}/io/assert.c)
+  set(FB_MONGO_MODULE ${CMAKE_SOURCE_DIR}/io/mongo/module.c)
+  list(REMOVE_ITEM FB_MONGO_SOURCES ${FB_MONGO_MODULE})
+  # A library, so that unit tests reach what the module is made of.
+  add_library(faberio_mongo_parts STATIC ${FB_MONGO_SOURCES})
+  set_target_properties(faberio_mongo_parts PROPERTIES POSITION_INDEPENDENT_CODE ON
+    C_VISIBILITY_PRESET hidden)
+  target_link_libraries(faberio_mongo_parts PUBLIC faberio_core PkgConfig::MONGOC
+    PkgConfig::MONGO_JANSSON Threads::Threads)
+  fb_use_system(faberio_mongo_parts)
+  add_library(faberio_mongo MODULE ${FB_MONGO_MODULE} ${CMAKE_SOURCE_DIR}/io/assert.c)
   set_target_properties(faberio_mongo PROPERTIES PREFIX "" OUTPUT_NAME faberio-mongo
     C_VISIBILITY_PRESET hidden)
-  target_link_libraries(faberio_mongo PRIVATE faberio_core PkgConfig::MONGOC PkgConfig::MONGO_JANSSON
-    Threads::Threads)
+  target_link_libraries(faberio_mongo PRIVATE faberio_mongo_parts)
   fb_use_system(faberio_mongo)
 endif()
 

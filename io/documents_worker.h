@@ -63,6 +63,7 @@ typedef struct fb_worker_stats {
     uint64_t outers;      /* changes of other programs that were noticed */
     uint32_t outers_open; /* of those, under way */
     uint64_t late;        /* documents of earlier starts that were taken away again */
+    uint64_t overwritten; /* changes of other programs of which nothing was left to be taken */
     char watch_why[160];  /* why changes are not told now */
 } fb_worker_stats;
 

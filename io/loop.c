@@ -591,10 +591,10 @@ static void outer_told(void *user, const char *what, const fb_outer *outer)
 {
     char text[FB_DOCUMENTS_COLLECTION_MAX + 256], id[FB_UUID_TEXT_LEN];
     fb_uuid_format(outer->id, id);
-    int len = snprintf(text, sizeof text, "%s %s/%.*s%s%s", what, outer->collection, (int)sizeof id,
-                       id, outer->why[0] != 0 ? ": " : "", outer->why);
+    int len = snprintf(text, sizeof text, "%s/%.*s%s%s", outer->collection, (int)sizeof id, id,
+                       outer->why[0] != 0 ? ": " : "", outer->why);
     if (len >= (int)sizeof text) len = (int)sizeof text - 1;
-    tell(user, (fb_loop_event){.what = FB_LOOP_OUTER}, text, (size_t)len);
+    tell(user, (fb_loop_event){.what = FB_LOOP_OUTER, .name = what}, text, (size_t)len);
 }
 
 static void woken(uv_async_t *async)

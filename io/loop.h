@@ -41,7 +41,7 @@ typedef enum fb_loop_happening {
     FB_LOOP_WRITABLE,   /* ... it takes them again */
     FB_LOOP_RENEWED,    /* the recording needs another instance: an incarnation ended for that */
     FB_LOOP_UNRECORDED, /* the recorder gave up; detail says why. The node goes on */
-    FB_LOOP_OUTER,      /* another program changed documents; detail says how and what came of it */
+    FB_LOOP_OUTER,      /* another program changed documents; name, detail: what came of which */
     FB_LOOP_FATAL,      /* no start can succeed, and none is tried again; error, detail */
 } fb_loop_happening;
 
@@ -51,6 +51,7 @@ typedef struct fb_loop_event {
     fb_error error;
     uint64_t link;
     uint64_t incarnation;
+    const char *name;   /* OUTER: as a log names it */
     const char *detail; /* text without line ends; never NULL */
     size_t detail_len;
 } fb_loop_event;

@@ -16,10 +16,11 @@ struct fb_store_documents {
     fb_lmdb_env *env;
     fb_keeping keeping;
     fb_worker *worker;
-    fb_outer *token;       /* not written yet */
-    bool token_writing;    /* ... but by the group at hand */
-    _Atomic uint64_t late; /* documents of earlier starts that were taken away again */
-    fb_room room;          /* of the group that is being committed */
+    fb_outer *token;              /* not written yet */
+    bool token_writing;           /* ... but by the group at hand */
+    _Atomic uint64_t late;        /* documents of earlier starts that were taken away again */
+    _Atomic uint64_t overwritten; /* edits of which nothing is left to be taken */
+    fb_room room;                 /* of the group that is being committed */
 };
 
 /* Where the watch goes on: no entry has this key, as no tag is zero. */
@@ -258,6 +259,7 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
             return 0;
         }
         *forward = outer->field_count != 0 || !outer->has_base;
+        if (!*forward && outer->overwrote) atomic_fetch_add(&sd->overwritten, 1);
         break;
     case FB_OUTER_LEFT:
     case FB_OUTER_DROPPED:
@@ -290,4 +292,5 @@ void fb_store_documents_stats(fb_store_documents *sd, fb_worker_stats *out)
 {
     fb_worker_stats_get(sd->worker, out);
     out->late = atomic_load(&sd->late);
+    out->overwritten = atomic_load(&sd->overwritten);
 }

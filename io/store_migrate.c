@@ -50,9 +50,10 @@ typedef struct migrating {
     fb_handing handing;
     char *why;
     size_t why_len;
-    uint64_t w; /* write sets so far */
-    uint32_t areas[4096];
-    size_t area_count;
+    uint64_t w;      /* write sets so far */
+    uint32_t *areas; /* in areas_room */
+    size_t area_count, area_cap;
+    fb_room areas_room;
     uint32_t area;
     const char *collection;
     fb_room room; /* of the part at hand */
@@ -467,8 +468,15 @@ static void take_area(void *user, fb_span key, fb_span stored)
     fb_reader r = fb_reader_of(key);
     fb_read_u8(&r);
     uint32_t area = fb_read_u32(&r);
-    const size_t most = sizeof m->areas / sizeof m->areas[0];
-    if (fb_reader_done(&r) && m->area_count < most) m->areas[m->area_count++] = area;
+    if (!fb_reader_done(&r)) return;
+    if (m->area_count == m->area_cap) {
+        size_t cap = m->area_cap == 0 ? 64 : 2 * m->area_cap;
+        uint32_t *areas = fb_room_take(&m->areas_room, cap * sizeof *areas);
+        if (m->area_count != 0) memcpy(areas, m->areas, m->area_count * sizeof *areas);
+        m->areas = areas;
+        m->area_cap = cap;
+    }
+    m->areas[m->area_count++] = area;
 }
 
 static fb_status each_area(migrating *m, fb_status (*move)(migrating *))
@@ -532,6 +540,7 @@ fb_status fb_store_migrate(const fb_migrate_options *options, fb_migrate_stats *
     fb_keeping_free(&m->keeping);
     fb_lmdb_env_free(&m->env);
     fb_room_free(&m->room);
+    fb_room_free(&m->areas_room);
     free(m->set.bytes);
     if (m->lock_fd >= 0) close(m->lock_fd);
     free(m);

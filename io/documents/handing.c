@@ -282,13 +282,20 @@ void fb_handing_found(fb_handing *h, const fb_document *document)
 
 void fb_handing_got(fb_handing *h, uint64_t now_ms, fb_status status)
 {
-    /* What is there and not ours holds no value of ours. */
     if (status != FB_OK && status != FB_ERR_STORE_DAMAGED) {
         failed(h, now_ms);
         return;
     }
     succeeded(h);
-    for (size_t i = 0; i < h->count; i++) h->looked[h->places[i]] = true;
+    for (size_t i = 0; i < h->count; i++) {
+        size_t place = h->places[i];
+        h->looked[place] = true;
+        /* It may be the one that is there and cannot be read: what it holds apart is not put over.
+         */
+        if (status == FB_ERR_STORE_DAMAGED && h->now[place] == NULL) {
+            h->job->records[place].outcome = FB_DOCUMENT_REFUSED;
+        }
+    }
 }
 
 void fb_handing_was_put(fb_handing *h, uint64_t now_ms, fb_status status, bool durable,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/documents/elements.h"
 #include "io/documents/job.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
@@ -119,36 +120,12 @@ static void leave(fb_outer *outer, const char *why)
     outer->why[len] = 0;
 }
 
-/* Sets: the elements of a compact array, one after another. */
-
-static bool element_next(fb_span *rest, fb_span *out)
-{
-    if (rest->len < 2 || (rest->p[0] != '[' && rest->p[0] != ',')) return false;
-    size_t at = 1, depth = 0;
-    bool text = false;
-    for (; at < rest->len; at++) {
-        uint8_t c = rest->p[at];
-        if (text && c == '\\') {
-            at++;
-        } else if (c == '"') {
-            text = !text;
-        } else if (!text && (c == '[' || c == '{')) {
-            depth++;
-        } else if (!text && depth == 0 && (c == ',' || c == ']')) {
-            break;
-        } else if (!text && (c == ']' || c == '}')) {
-            depth--;
-        }
-    }
-    *out = fb_span_of(rest->p + 1, at - 1);
-    *rest = at < rest->len ? fb_span_of(rest->p + at, rest->len - at) : (fb_span){NULL, 0};
-    return out->len != 0;
-}
+/* Sets */
 
 static bool is_element(fb_span array, fb_span wanted)
 {
     fb_span element;
-    while (element_next(&array, &element)) {
+    while (fb_element_next(&array, &element)) {
         if (fb_span_equal(element, wanted)) return true;
     }
     return false;
@@ -158,7 +135,7 @@ static bool is_element(fb_span array, fb_span wanted)
 static bool moves_add(fb_outer_field *field, fb_span a, fb_span b)
 {
     fb_span element;
-    while (element_next(&a, &element)) {
+    while (fb_element_next(&a, &element)) {
         if (is_element(b, element)) continue;
         if (field->move_count == FB_WRITE_ITEMS_MAX) return false;
         field->moves[field->move_count++] = element;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What another program did to a document: its fields against those that it should show. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/documents/elements.h"
 #include "io/mongo/client.h"
 #include "io/mongo/document.h"
+#include "io/mongo/json.h"
 #include "io/mongo/value.h"
 
 typedef struct comparing {
@@ -18,20 +21,47 @@ typedef struct comparing {
     size_t why_len;
 } comparing;
 
-/* The same type and bytes; or what is another type and the same text, as a program leaves a number
- * that it read and wrote again. */
-static bool is_same(const bson_iter_t *a, const bson_iter_t *b, const char *text)
+/* The same type and bytes. */
+static bool is_same(const bson_iter_t *a, const bson_iter_t *b)
 {
     size_t a_key = bson_iter_key_len(a) + 2u, b_key = bson_iter_key_len(b) + 2u;
     size_t a_len = a->next_off - a->off, b_len = b->next_off - b->off;
-    if (bson_iter_type(a) == bson_iter_type(b) && a_len - a_key == b_len - b_key &&
-        memcmp(a->raw + a->off + a_key, b->raw + b->off + b_key, a_len - a_key) == 0) {
-        return true;
+    return bson_iter_type(a) == bson_iter_type(b) && a_len - a_key == b_len - b_key &&
+           memcmp(a->raw + a->off + a_key, b->raw + b->off + b_key, a_len - a_key) == 0;
+}
+
+/* An element that the field has already keeps the spelling that it has there: a set knows its
+ * elements by their texts. False: no memory. */
+static bool write_element(FILE *to, const json_t *element, const json_t *should, fb_span spelt)
+{
+    fb_span text;
+    for (size_t i = 0; fb_element_next(&spelt, &text); i++) {
+        if (!fb_mongo_json_same(element, json_array_get(should, i))) continue;
+        return fwrite(text.p, 1, text.len, to) == text.len;
     }
-    char *other = fb_mongo_text(b);
-    bool same = other != NULL && strcmp(text, other) == 0;
-    free(other);
-    return same;
+    char *own = fb_mongo_json_text(element);
+    bool written = own != NULL && fputs(own, to) >= 0;
+    free(own);
+    return written;
+}
+
+/* The text of a value where `should`, with the text `spelt`, was: NULL without memory. */
+static char *text_of(const json_t *is, const json_t *should, fb_span spelt)
+{
+    if (!json_is_array(is) || !json_is_array(should)) return fb_mongo_json_text(is);
+    char *text = NULL;
+    size_t len;
+    FILE *to = open_memstream(&text, &len);
+    if (to == NULL) return NULL;
+    bool written = fputc('[', to) != EOF;
+    for (size_t i = 0; written && i < json_array_size(is); i++) {
+        if (i > 0) written = fputc(',', to) != EOF;
+        written = written && write_element(to, json_array_get(is, i), should, spelt);
+    }
+    written = written && fputc(']', to) != EOF;
+    if (fclose(to) == 0 && written) return text;
+    free(text);
+    return NULL;
 }
 
 static size_t place_of(const comparing *c, fb_span name)
@@ -41,29 +71,56 @@ static size_t place_of(const comparing *c, fb_span name)
     return at;
 }
 
+/* Of a field that is there and should be: tells of it unless both are equal. */
+static bool compare_with(comparing *c, const bson_iter_t *is, const json_t *value, fb_span name,
+                         fb_span spelt, fb_status *status)
+{
+    bson_t document = BSON_INITIALIZER;
+    bson_iter_t at;
+    bool made = fb_mongo_append(&document, name, true, spelt) && bson_iter_init(&at, &document) &&
+                bson_iter_next(&at);
+    bool go_on = true;
+    if (!made || !is_same(is, &at)) {
+        json_t *should = made ? fb_mongo_json(&at) : NULL;
+        if (should == NULL || !fb_mongo_json_same(value, should)) {
+            char *text = text_of(value, should, spelt);
+            if (text == NULL) *status = FB_ERR_NO_MEMORY;
+            go_on = text != NULL && c->differs(c->user, name, fb_span_text(text));
+            free(text);
+        }
+        json_decref(should);
+    }
+    bson_destroy(&document);
+    return go_on;
+}
+
 /* One field that the document has. False: it cannot be a record's, or enough was told. */
 static bool compare(comparing *c, const bson_iter_t *is, fb_span name, fb_status *status)
 {
     size_t place = place_of(c, name);
-    if (place < c->count) c->met[place] = true;
-    char *text = fb_mongo_text(is);
-    if (text == NULL) {
+    fb_span spelt = {NULL, 0};
+    if (place < c->count) {
+        c->met[place] = true;
+        spelt = c->fields[place].json;
+    }
+    json_t *value = fb_mongo_json(is);
+    if (value == NULL) {
         /* Ours is such a one as well when it is shown as its own text. */
         snprintf(c->why, c->why_len, "field %.60s has a value that no JSON text says",
                  bson_iter_key(is));
         *status = FB_ERR_VALUE_MALFORMED;
         return false;
     }
-    bool same = false;
+    bool go_on;
     if (place < c->count) {
-        bson_t should = BSON_INITIALIZER;
-        bson_iter_t at;
-        same = fb_mongo_append(&should, name, true, c->fields[place].json) &&
-               bson_iter_init(&at, &should) && bson_iter_next(&at) && is_same(is, &at, text);
-        bson_destroy(&should);
+        go_on = compare_with(c, is, value, name, spelt, status);
+    } else {
+        char *text = fb_mongo_json_text(value);
+        if (text == NULL) *status = FB_ERR_NO_MEMORY;
+        go_on = text != NULL && c->differs(c->user, name, fb_span_text(text));
+        free(text);
     }
-    bool go_on = same || c->differs(c->user, name, fb_span_of(text, strlen(text)));
-    free(text);
+    json_decref(value);
     return go_on;
 }
 

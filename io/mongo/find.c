@@ -41,8 +41,14 @@ static fb_status walk(fb_documents *documents, const char *name, const bson_t *f
             document.collection = name;
             way->told++;
             way->stopped = !found(user, &document);
+        } else if (read == FB_ERR_NO_MEMORY) {
+            snprintf(why, why_len, "no memory for a document of %s", name);
+            status = FB_ERR_UNREACHABLE; /* it is there, and is asked for again */
+            way->stopped = true;
         } else if (read != FB_ERR_NOT_FOUND && read != FB_ERR_BAD_UUID) {
-            snprintf(why, why_len, "a document of %s does not follow its format", name);
+            bool newer = read == FB_ERR_VERSION_NEWER;
+            snprintf(why, why_len, "a document of %s %s", name,
+                     newer ? "was written by a newer program" : "does not follow its format");
             status = FB_ERR_STORE_DAMAGED;
         }
         free(values);

@@ -10,29 +10,6 @@
 
 #include "io/mongo/client.h"
 
-void fb_mongo_say(char *why, size_t why_len, const char *what, const bson_error_t *error)
-{
-    snprintf(why, why_len, "%s: %s", what, error->message);
-    /* What a server says goes into one line of a log. */
-    for (char *p = why; *p != 0; p++) {
-        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = ' ';
-    }
-}
-
-mongoc_collection_t *fb_mongo_collection(fb_documents *documents, const char *name,
-                                         mongoc_client_t **client)
-{
-    *client = mongoc_client_pool_pop(documents->pool);
-    return mongoc_client_get_collection(*client, documents->database, name);
-}
-
-void fb_mongo_collection_done(fb_documents *documents, mongoc_collection_t *collection,
-                              mongoc_client_t *client)
-{
-    mongoc_collection_destroy(collection);
-    mongoc_client_pool_push(documents->pool, client);
-}
-
 static void quiet(mongoc_log_level_t level, const char *domain, const char *message, void *user)
 {
     (void)level;
@@ -55,18 +32,24 @@ static void set_default(mongoc_uri_t *uri, const char *option, int32_t value)
     }
 }
 
+/* The driver repeats what it does not understand. */
+static bool may_hold_secrets(const char *uri)
+{
+    return strpbrk(uri, "@?") != NULL;
+}
+
 static mongoc_uri_t *uri_of(const fb_documents_options *options, char *why, size_t why_len)
 {
     bson_error_t error;
     mongoc_uri_t *uri = mongoc_uri_new_with_error(options->uri, &error);
+    if (uri == NULL && may_hold_secrets(options->uri)) {
+        snprintf(why, why_len,
+                 "not an address of MongoDB: name, password and values of options must be "
+                 "percent-encoded");
+        return NULL;
+    }
     if (uri == NULL) {
-        /* The driver repeats a password that it does not understand. */
-        if (strstr(error.message, "assword") != NULL) {
-            snprintf(why, why_len,
-                     "not an address of MongoDB: name and password must be percent-encoded");
-        } else {
-            fb_mongo_say(why, why_len, "not an address of MongoDB", &error);
-        }
+        fb_mongo_say(why, why_len, "not an address of MongoDB", &error);
         return NULL;
     }
     if (mongoc_uri_get_database(uri) == NULL) {
@@ -107,6 +90,9 @@ static fb_status open_documents(const fb_documents_options *options, fb_document
     documents->pool = mongoc_client_pool_new_with_error(uri, &error);
     mongoc_uri_destroy(uri);
     if (documents->pool == NULL) {
+        if (may_hold_secrets(options->uri)) {
+            snprintf(error.message, sizeof error.message, "what the address asks for is not there");
+        }
         fb_mongo_say(why, why_len, "MongoDB's clients cannot be made", &error);
         free(documents->database);
         free(documents);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BSON values as JSON texts: the way back of value.c, for what other programs put into documents.
  * Nothing is guessed: a type that JSON does not have gives no text. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/mongo/json.h"
 #include "io/mongo/value.h"
 
 static int digit(char c)
@@ -90,12 +90,16 @@ static json_t *value_of(const bson_iter_t *at, unsigned depth)
     }
 }
 
-char *fb_mongo_text(const bson_iter_t *at)
+json_t *fb_mongo_json(const bson_iter_t *at)
 {
-    json_t *value = value_of(at, 0);
-    /* The shortest text that is read back as the same number: 17 digits always are. */
+    return value_of(at, 0);
+}
+
+/* The shortest text that is read back as the same number: 17 digits always are. */
+char *fb_mongo_json_text(const json_t *value)
+{
     char *text = NULL;
-    for (unsigned digits = 15; value != NULL && text == NULL && digits <= 17; digits++) {
+    for (unsigned digits = 15; text == NULL && digits <= 17; digits++) {
         text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
         json_t *back = text == NULL || digits == 17
                            ? NULL
@@ -106,6 +110,39 @@ char *fb_mongo_text(const bson_iter_t *at)
         }
         json_decref(back);
     }
-    json_decref(value);
     return text;
+}
+
+/* An integer is as well the double next to it, which is all that is left of it where a program
+ * knows no other numbers. */
+static bool same_number(const json_t *a, const json_t *b)
+{
+    if (json_is_integer(a) && json_is_integer(b)) {
+        return json_integer_value(a) == json_integer_value(b);
+    }
+    return json_number_value(a) == json_number_value(b);
+}
+
+bool fb_mongo_json_same(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b)) return same_number(a, b);
+    if (json_typeof(a) != json_typeof(b)) return false;
+    if (json_is_array(a)) {
+        bool same = json_array_size(a) == json_array_size(b);
+        for (size_t i = 0; same && i < json_array_size(a); i++) {
+            same = fb_mongo_json_same(json_array_get(a, i), json_array_get(b, i));
+        }
+        return same;
+    }
+    if (!json_is_object(a)) return json_equal(a, b);
+    bool same = json_object_size(a) == json_object_size(b);
+    const char *name;
+    size_t len;
+    json_t *part;
+    json_object_keylen_foreach((json_t *)(uintptr_t)a, name, len, part)
+    {
+        const json_t *other = json_object_getn(b, name, len);
+        same = same && other != NULL && fb_mongo_json_same(part, other);
+    }
+    return same;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/database/column.h"
+
 static bool is_taken(fb_span name)
 {
     return fb_span_equal(name, fb_span_text("_id")) ||
@@ -119,17 +121,69 @@ static bool append(bson_t *to, const char *key, int key_len, const json_t *value
     return false;
 }
 
-bool fb_mongo_append(bson_t *to, fb_span name, bool top, fb_span text)
+/* An integer of more than 64 bits, which is read as a double; `len` is its length. */
+static bool is_wide(fb_span text, size_t at, size_t *len)
+{
+    size_t digits = at + (text.p[at] == '-');
+    size_t end = digits;
+    while (end < text.len && text.p[end] >= '0' && text.p[end] <= '9') end++;
+    *len = end - at;
+    bool integer = end == text.len || (text.p[end] != '.' && (text.p[end] | 0x20) != 'e');
+    int64_t value;
+    return integer && end - digits >= 19 &&
+           !fb_integer_parse(fb_span_of(text.p + at, *len), &value);
+}
+
+/* The text with "e0" behind each integer of more than 64 bits, which the parser takes for an error;
+ * other integers stay what they are. NULL without memory. */
+static char *widened(fb_span text, size_t *len)
+{
+    char *out = malloc(text.len + text.len / 19 * 2 + 1);
+    bool quoted = false;
+    *len = 0;
+    for (size_t at = 0; out != NULL && at < text.len;) {
+        uint8_t c = text.p[at];
+        size_t take = 1;
+        bool wide = false;
+        if (quoted && c == '\\' && at + 1 < text.len) {
+            take = 2;
+        } else if (c == '"') {
+            quoted = !quoted;
+        } else if (!quoted && (c == '-' || (c >= '0' && c <= '9'))) {
+            wide = is_wide(text, at, &take);
+            /* The rest of a number is no number of its own. */
+            while (!wide && at + take < text.len && strchr("+-.eE0123456789", text.p[at + take])) {
+                take++;
+            }
+        }
+        memcpy(out + *len, text.p + at, take);
+        *len += take;
+        at += take;
+        if (!wide) continue;
+        memcpy(out + *len, "e0", 2);
+        *len += 2;
+    }
+    return out;
+}
+
+static json_t *parse(fb_span text)
 {
     const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL;
+    json_t *value = json_loadb((const char *)text.p, text.len, flags, NULL);
+    if (value != NULL) return value;
+    size_t len;
+    char *wide = widened(text, &len);
+    if (wide != NULL) value = json_loadb(wide, len, flags, NULL);
+    free(wide);
+    return value;
+}
+
+bool fb_mongo_append(bson_t *to, fb_span name, bool top, fb_span text)
+{
     int len;
     char *key = key_of(name, top, &len);
     if (key == NULL) return false;
-    json_t *value = json_loadb((const char *)text.p, text.len, flags, NULL);
-    /* An integer beyond 64 bits. */
-    if (value == NULL) {
-        value = json_loadb((const char *)text.p, text.len, flags | JSON_DECODE_INT_AS_REAL, NULL);
-    }
+    json_t *value = parse(text);
     bool fits;
     if (value == NULL || depth_of(value) > FB_MONGO_DEPTH_MAX) {
         fits = bson_append_utf8(to, key, len, (const char *)text.p, (int)text.len);

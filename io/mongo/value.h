@@ -23,9 +23,4 @@ bool fb_mongo_append(bson_t *to, fb_span name, bool top, fb_span json);
 /* What a name stands for, into out, which has as many bytes as the name; its length. */
 size_t fb_mongo_name(const char *key, char *out);
 
-/* The JSON text of a value that another program put there, which the caller frees; NULL: no JSON
- * text says it (a date, a number that is none, text that is not UTF-8, nested too deep), or no
- * memory. */
-char *fb_mongo_text(const bson_iter_t *value);
-
 #endif

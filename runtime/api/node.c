@@ -84,7 +84,7 @@ static void status_outer(fb_text *out, const fb_worker_stats *documents,
     fb_json_number(out, "noticed", (int64_t)documents->outers);
     fb_json_number(out, "under_way", (int64_t)documents->outers_open);
     fb_json_number(out, "imported", (int64_t)import->imported);
-    fb_json_number(out, "overwritten", (int64_t)import->overwritten);
+    fb_json_number(out, "overwritten", (int64_t)(import->overwritten + documents->overwritten));
     fb_json_number(out, "left_alone", (int64_t)import->left);
     fb_json_number(out, "lost", (int64_t)import->lost);
     fb_json_number(out, "late", (int64_t)documents->late);

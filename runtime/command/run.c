@@ -187,7 +187,7 @@ static void happened(void *user, const fb_loop_event *event)
         fb_daemon_log_begin(log, FB_LOG_INFO, "store_writable");
         break;
     case FB_LOOP_OUTER:
-        fb_daemon_log_begin(log, FB_LOG_WARNING, "documents_changed");
+        fb_daemon_log_begin(log, FB_LOG_WARNING, event->name);
         fb_daemon_log_text(log, "detail", detail);
         break;
     case FB_LOOP_STORE:

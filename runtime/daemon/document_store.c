@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "io/documents_load.h"
 
@@ -23,15 +24,92 @@ bool fb_document_store_names_database(const char *setting)
     return name != NULL && name[1] != 0 && name[1] != '?';
 }
 
+/* Options that say nothing secret; of all others the name alone is shown. */
+static const char *const shown_options[] = {
+    "appName",
+    "authMechanism",
+    "authSource",
+    "compressors",
+    "connectTimeoutMS",
+    "directConnection",
+    "heartbeatFrequencyMS",
+    "journal",
+    "loadBalanced",
+    "maxPoolSize",
+    "readConcernLevel",
+    "readPreference",
+    "replicaSet",
+    "retryReads",
+    "retryWrites",
+    "serverSelectionTimeoutMS",
+    "socketTimeoutMS",
+    "ssl",
+    "tls",
+    "tlsCAFile",
+    "tlsCertificateKeyFile",
+    "w",
+    "wtimeoutMS",
+};
+
+static bool is_shown(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof shown_options / sizeof shown_options[0]; i++) {
+        if (strlen(shown_options[i]) == len && strncasecmp(shown_options[i], name, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Every colon stands before a port: else it may be one before a password whose "@" is missing. */
+static bool is_hosts(const char *hosts, size_t len)
+{
+    bool bracket = false, port = false;
+    for (size_t i = 0; i < len; i++) {
+        if (hosts[i] == '[' || hosts[i] == ']') bracket = hosts[i] == '[';
+        if (hosts[i] == ',') port = false;
+        if (port && (hosts[i] < '0' || hosts[i] > '9')) return false;
+        if (hosts[i] == ':' && !bracket) port = true;
+    }
+    return true;
+}
+
+/* What is written fits or is cut; `at` never goes beyond the end. */
+static size_t write_shown(char *out, size_t len, size_t at, const char *text, size_t text_len)
+{
+    if (text_len > len - 1 - at) text_len = len - 1 - at;
+    memcpy(out + at, text, text_len);
+    out[at + text_len] = 0;
+    return at + text_len;
+}
+
 void fb_document_store_hide(const char *setting, char *out, size_t len)
 {
-    const char *from = strstr(setting, "//");
-    const char *at = fb_document_store_is_mongodb(setting) ? strrchr(setting, '@') : NULL;
-    if (from == NULL || at == NULL) {
-        snprintf(out, len, "%s", setting);
+    size_t at = write_shown(out, len, 0, "", 0);
+    const char *hosts = strstr(setting, "//");
+    if (hosts == NULL || !fb_document_store_is_mongodb(setting)) {
+        write_shown(out, len, 0, setting, strlen(setting));
         return;
     }
-    snprintf(out, len, "%.*s//...%s", (int)(from - setting), setting, at);
+    hosts += 2;
+    at = write_shown(out, len, at, setting, (size_t)(hosts - setting));
+    const char *last = strrchr(hosts, '@'), *options = strchr(hosts, '?');
+    size_t authority = strcspn(last == NULL ? hosts : last + 1, "/?");
+    /* Whether it is in an option's value or in a password that is not encoded is not known. */
+    bool unclear = (last != NULL && options != NULL && options < last) ||
+                   !is_hosts(last == NULL ? hosts : last + 1, authority);
+    if (last != NULL || unclear) at = write_shown(out, len, at, "...", 3);
+    if (unclear) return;
+    const char *from = last == NULL ? hosts : last;
+    size_t plain = options == NULL ? strlen(from) : (size_t)(options - from);
+    at = write_shown(out, len, at, from, plain);
+    for (const char *option = from + plain; *option != 0;) {
+        size_t name = 1 + strcspn(option + 1, "=&;"), whole = 1 + strcspn(option + 1, "&;");
+        bool all = name == whole || is_shown(option + 1, name - 1);
+        at = write_shown(out, len, at, option, all ? whole : name + 1);
+        if (!all) at = write_shown(out, len, at, "...", 3);
+        option += whole;
+    }
 }
 
 bool fb_document_store_open(const char *setting, fb_id owner, fb_document_store *out, char *why,

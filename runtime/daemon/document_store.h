@@ -17,7 +17,8 @@ typedef struct fb_document_store {
 bool fb_document_store_is_mongodb(const char *setting);
 bool fb_document_store_names_database(const char *setting);
 
-/* The same address without what is secret in it: the part between "//" and "@". */
+/* The same address without what may be secret in it: the part between "//" and "@", and the values
+ * of options that are not known to be harmless. */
 void fb_document_store_hide(const char *setting, char *out, size_t len);
 
 /* Loads what is needed and looks at the address; no server is asked. False with a sentence. */

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "io/documents/handing.h"
+#include "protocol/base/cursor.h"
+#include "protocol/database/record.h"
 
 static fb_id id_of(uint8_t n)
 {
@@ -252,6 +254,69 @@ static void jobs_keep_their_order_and_empty_ones_wait_for_nothing(void **state)
     fb_handing_free(&h);
 }
 
+/* A living record of which one value is stored apart. */
+static fb_span record_apart(uint8_t out[256])
+{
+    static const uint8_t zeros[FB_DOT_BYTES + 24];
+    uint8_t state[160];
+    fb_writer s = fb_writer_of(state, sizeof state), w = fb_writer_of(out, 256);
+    fb_write_u16(&s, 1);
+    fb_write_bytes(&s, zeros, FB_EXISTENCE_BYTES);
+    fb_write_u16(&s, 0);
+    fb_write_u16(&s, 0);
+    fb_write_u16(&s, 1);
+    fb_write_span16(&s, fb_span_text("long"));
+    fb_write_u16(&s, 1);
+    fb_write_bytes(&s, zeros, FB_SIBLING_BYTES);
+    fb_write_u16(&s, 0);
+    fb_write_u8(&w, FB_RECORD_VERSION);
+    fb_write_bytes(&w, zeros, 16);
+    fb_write_u16(&w, 1);
+    fb_write_span32(&w, fb_writer_span(&s));
+    fb_write_u8(&w, 2);
+    fb_write_u32(&w, 5000);
+    assert_false(s.failed || w.failed);
+    return fb_writer_span(&w);
+}
+
+static void what_cannot_be_read_is_not_put_over(void **state)
+{
+    (void)state;
+    static const fb_status unread[] = {FB_ERR_STORE_DAMAGED, FB_ERR_UNREACHABLE, FB_OK};
+    for (size_t i = 0; i < 3; i++) {
+        fb_handing h;
+        uint8_t bytes[256];
+        uint64_t now = begin(&h);
+        fb_job *job = job_of(1, 1, 2, 0);
+        job->records[1].record = record_apart(bytes);
+        fb_handing_job(&h, job);
+        /* The value is only in the document. */
+        fb_handing_call call = next(&h, now);
+        assert_int_equal(call.kind, FB_HANDING_GET);
+        assert_int_equal(call.count, 1);
+        assert_true(fb_id_equal(call.ids[0], id_of(2)));
+        fb_handing_got(&h, now, unread[i]);
+        call = next(&h, now);
+        if (unread[i] == FB_ERR_UNREACHABLE) {
+            assert_int_equal(call.kind, FB_HANDING_PAUSE);
+        } else {
+            assert_int_equal(call.kind, FB_HANDING_PUT);
+            /* It is not there: nothing is put over. */
+            assert_int_equal(call.count, unread[i] == FB_OK ? 2 : 1);
+            put(&h, now, FB_OK, true, FB_DOCUMENT_KEPT);
+            call = next(&h, now);
+            assert_int_equal(call.kind, FB_HANDING_CONFIRM);
+            fb_handing_confirmed(&h, now, FB_OK, h.start);
+            call = next(&h, now);
+            assert_int_equal(call.kind, FB_HANDING_DONE);
+            fb_document_outcome outcome = call.job->records[1].outcome;
+            assert_int_equal(outcome, unread[i] == FB_OK ? FB_DOCUMENT_KEPT : FB_DOCUMENT_REFUSED);
+            fb_job_free(call.job);
+        }
+        fb_handing_free(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +324,7 @@ int main(void)
         cmocka_unit_test(who_was_overtaken_writes_nothing_more),
         cmocka_unit_test(what_is_not_certain_is_put_again_with_a_greater_number),
         cmocka_unit_test(of_a_bulk_done_in_part_the_rest_is_put),
+        cmocka_unit_test(what_cannot_be_read_is_not_put_over),
         cmocka_unit_test(where_a_put_may_still_come_a_mark_is_left),
         cmocka_unit_test(what_a_start_finds_is_in_doubt),
         cmocka_unit_test(jobs_keep_their_order_and_empty_ones_wait_for_nothing),

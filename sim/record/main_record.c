@@ -27,7 +27,7 @@
 
 static const char usage[] =
     "usage: faberio sim record FILE... [--redact OUT] [--text | --html OUT | --perfetto OUT | "
-    "--judge]\n"
+    "--schedule OUT | --judge]\n"
     "  replays what `faberio run --record PATH` wrote: FILE, or all files of PATH. Each step has "
     "to\n"
     "  come to the same effects and the same state; the first that does not is shown.\n"
@@ -36,6 +36,9 @@ static const char usage[] =
     "  --times N      replays each so often; the hash has to be the same\n"
     "  --text, --html OUT, --perfetto OUT\n"
     "                 pictures of all of them together, those of several nodes as one run\n"
+    "  --schedule OUT what happened to all of them, for the simulator to play: requests, "
+    "restarts,\n"
+    "                 cut links, clocks that were set\n"
     "  --judge        ... and nothing but what the simulator's checks say of that run\n"
     "  --from STEP, --to STEP, --last N, --node A, --kind NAME, --steps\n"
     "                 which part, as of `view`\n"
@@ -50,7 +53,7 @@ typedef struct record_options {
     fb_sim_record_files files;
     const char *redact;
     uint64_t times;
-    const char *form; /* "--text", "--html", "--perfetto"; NULL: no picture */
+    const char *form; /* "--text", "--html", "--perfetto", "--schedule"; NULL: no picture */
     const char *out;
     uint64_t from, to, last;
     fb_sim_span span;
@@ -87,7 +90,10 @@ static int picture_read(record_options *o, const char *word, const char *value)
         o->span.kind = value;
         return value != NULL ? 2 : -1;
     }
-    if (strcmp(word, "--html") != 0 && strcmp(word, "--perfetto") != 0) return 0;
+    if (strcmp(word, "--html") != 0 && strcmp(word, "--perfetto") != 0 &&
+        strcmp(word, "--schedule") != 0) {
+        return 0;
+    }
     o->form = word;
     o->out = value;
     return value != NULL ? 2 : -1;
@@ -228,6 +234,13 @@ static bool show(record_options *o, const fb_sim_world *world)
     return whole;
 }
 
+static bool schedule_write(const char *path, fb_sim_outline *outline)
+{
+    FILE *out = fopen(path, "w");
+    bool whole = out != NULL && fb_sim_outline_write(outline, out);
+    return (out == NULL || fclose(out) == 0) && whole;
+}
+
 static int picture(record_options *o, outcome *out)
 {
     static fb_sim_recorded contents[FB_SIM_RECORDINGS_MAX];
@@ -242,9 +255,13 @@ static int picture(record_options *o, outcome *out)
         }
         spans[i] = fb_span_of(contents[i].bytes, contents[i].len);
     }
+    fb_sim_outline *outline = NULL;
     if (code == FB_SIM_EXIT_PASS) {
-        fb_sim_world *world =
-            fb_sim_merge(spans, o->files.count, STEPS_SHOWN, &out->worst, &which, why, sizeof why);
+        bool schedule = strcmp(o->form, "--schedule") == 0;
+        if (schedule) outline = fb_sim_outline_create();
+        if (schedule && outline == NULL) fb_sim_fail_resource("memory of this machine");
+        fb_sim_world *world = fb_sim_merge(spans, o->files.count, STEPS_SHOWN, outline, &out->worst,
+                                           &which, why, sizeof why);
         if (world == NULL) {
             fprintf(stderr, "faberio sim record: %s: %s\n", o->files.paths[which], why);
             if (out->worst != FB_SIM_REPLAY_DIFFERS) code = FB_SIM_EXIT_USAGE;
@@ -254,13 +271,14 @@ static int picture(record_options *o, outcome *out)
             if (world->result != FB_SIM_PASS)
                 fprintf(stderr, "%s: %s\n", world->check, world->detail);
             out->hash = fb_sim_trace_hash(&world->trace);
-            if (!show(o, world)) {
+            if (schedule ? !schedule_write(o->out, outline) : !show(o, world)) {
                 fprintf(stderr, "faberio sim record: cannot write %s\n", o->out);
                 code = FB_SIM_EXIT_USAGE;
             }
             fb_sim_merge_close(world);
         }
     }
+    fb_sim_outline_free(outline);
     for (uint32_t i = 0; i < o->files.count; i++) free(contents[i].bytes);
     return code;
 }

@@ -23,7 +23,8 @@ typedef struct end_of {
     uint32_t file;
     uint64_t link;
     bool dialled;
-    bool alone; /* nobody recorded the other end */
+    bool alone;  /* nobody recorded the other end */
+    bool closed; /* this one knows that it is over */
     uint32_t connection;
     uint64_t sent, received;
     uint32_t head_len;
@@ -59,6 +60,7 @@ typedef struct merge {
     uint32_t record_count;
     int64_t zero_us;
     fb_sim_world *world;
+    fb_sim_outline *outline; /* NULL: nobody wants one */
 } merge;
 
 static end_of *end_find(merge *m, uint32_t number, uint32_t file, uint64_t link)
@@ -118,6 +120,24 @@ static void pair(merge *m, end_of *dialler, end_of *acceptor)
     c->flows[0].written = dialler->sent;
     c->flows[1].written = acceptor->sent;
     dialler->connection = acceptor->connection = number;
+    if (m->outline != NULL) {
+        fb_sim_outline_linked(m->outline, dialler->lane, acceptor->lane, m->world->now_ns, true);
+    }
+}
+
+/* The first of two ends that knows it ends their connection. */
+static void closed(merge *m, end_of *e)
+{
+    if (e == NULL || e->closed) return;
+    e->closed = true;
+    if (m->outline == NULL || e->connection == NONE) return;
+    for (uint32_t i = 0; i < m->end_count; i++) {
+        end_of *other = &m->ends[i];
+        if (other == e || other->connection != e->connection) continue;
+        if (other->closed) return;
+        fb_sim_outline_linked(m->outline, e->lane, other->lane, m->world->now_ns, false);
+        return;
+    }
 }
 
 /* The next event. */
@@ -254,6 +274,15 @@ static void life_begins(merge *m, uint32_t number, uint64_t incarnation)
     if (m->life_count < LIVES_MAX) m->lives[m->life_count++] = incarnation;
 }
 
+/* A file of a node is over. */
+static void lane_down(merge *m, uint32_t number)
+{
+    for (uint32_t i = 0; i < m->end_count; i++) {
+        if (m->ends[i].lane == number) closed(m, &m->ends[i]);
+    }
+    if (m->outline != NULL) fb_sim_outline_down(m->outline, number, m->world->now_ns);
+}
+
 static void note_end(merge *m, uint32_t node)
 {
     fb_sim_record_note_add(m->world, (fb_sim_note){.step = m->world->steps,
@@ -273,6 +302,8 @@ static void before_step(merge *m, uint32_t number)
     live->arriving_harmed = false;
     live->turn_began = m->world->steps;
     if (l->next.kind == FB_EV_START) life_begins(m, number, l->next.a);
+    if (m->outline != NULL) fb_sim_outline_event(m->outline, number, m->world->now_ns, &l->next);
+    if (l->next.kind == FB_EV_LINK_CLOSED) closed(m, end_find(m, number, l->at, l->next.a));
     if (l->next.kind == FB_EV_LINK_OPENED) end_add(m, number, l->next.a, false);
     if (l->next.kind == FB_EV_DIAL_RESULT && l->next.c == 0) end_add(m, number, l->next.b, true);
     if (l->next.kind != FB_EV_LINK_BYTES) return;
@@ -323,6 +354,10 @@ static void after_step(merge *m, uint32_t number)
             judge(m, number, fx);
         }
         if (fx->kind == FB_FX_SEND) sent(m, number, fx);
+        if (fx->kind == FB_FX_CLOSE) closed(m, end_find(m, number, l->at, fx->a));
+        if (fx->kind == FB_FX_REPLY && m->outline != NULL) {
+            fb_sim_outline_reply(m->outline, number, fx);
+        }
     }
     fb_sim_record_leave(world, number, (fb_sim_context){0});
 }
@@ -341,6 +376,7 @@ static fb_sim_replayed run(merge *m, uint32_t *which)
                 if (l->open) fb_sim_replay_next(&l->replay);
                 if (l->replay.over > FB_SIM_REPLAY_END) return l->replay.over;
                 if (!l->replay.whole) note_end(m, i);
+                lane_down(m, i);
                 fb_sim_replay_close(&l->replay);
                 l->open = false;
                 l->at++;
@@ -413,7 +449,8 @@ static fb_sim_world *world_make(const merge *m, uint64_t steps)
 }
 
 fb_sim_world *fb_sim_merge(const fb_span *recordings, uint32_t count, uint64_t steps,
-                           fb_sim_replayed *worst, uint32_t *which, char *why, size_t why_len)
+                           fb_sim_outline *outline, fb_sim_replayed *worst, uint32_t *which,
+                           char *why, size_t why_len)
 {
     merge *m = calloc(1, sizeof *m);
     lane *lanes = calloc(FB_SIM_MERGE_NODES_MAX, sizeof *lanes);
@@ -422,6 +459,7 @@ fb_sim_world *fb_sim_merge(const fb_span *recordings, uint32_t count, uint64_t s
         fb_sim_fail_resource("memory of this machine");
     }
     m->recordings = recordings;
+    m->outline = outline;
     m->lanes = lanes;
     m->zero_us = RELATIVE_ZERO;
     *worst = FB_SIM_REPLAY_END;

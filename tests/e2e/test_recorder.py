@@ -116,6 +116,29 @@ def test_recordings_of_several_nodes_are_one_run(recorded, tmp_path):
     assert json.loads(trace.read_text())
 
 
+def test_an_incident_becomes_a_schedule(recorded, tmp_path):
+    """What was asked and who was down when, for the simulator to play."""
+    files_of_all = [node.record for node in recorded]
+    keys = [word for node in recorded for word in ("--key", node.home / "record.key")]
+    out = tmp_path / "incident.sched"
+    code, last, _, err = replay(*files_of_all, *keys, "--schedule", out)
+    assert (code, last["result"], err) == (0, "pass", "")
+    text = out.read_text()
+    assert "nodes 3\n" in text
+    lines = [line.split() for line in text.splitlines() if line.startswith("  ")]
+    changes = [line for line in lines if line[2] == "change"]
+    assert len(changes) == 39
+    # The first record of all is written to again after each of three kills.
+    by_a = [line[3] for line in changes if line[1] in ("A", "A/2")]
+    assert by_a.count(by_a[0]) == 4
+    assert sum(line[1:3] == ["crash-at", "C"] for line in lines) == 3
+    done = subprocess.run([BIN, "sim", "replay", out], capture_output=True, text=True,
+                          timeout=10 * HANGS_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "did not happen" not in done.stderr, done.stderr
+    assert replay(*files_of_all, *keys, "--schedule", tmp_path / "no" / "such")[0] == 2
+
+
 def test_another_key_opens_nothing(recorded):
     a, b, _ = recorded
     code, last, _, err = replay(a.record, "--home", b.home)

@@ -279,7 +279,7 @@ static const char *judged(const history *histories, uint32_t count)
     uint32_t which;
     char why[700];
     for (uint32_t i = 0; i < count; i++) spans[i] = fb_writer_span(&histories[i].w);
-    fb_sim_world *world = fb_sim_merge(spans, count, 64, &worst, &which, why, sizeof why);
+    fb_sim_world *world = fb_sim_merge(spans, count, 64, NULL, &worst, &which, why, sizeof why);
     assert_non_null(world);
     snprintf(check, sizeof check, "%s", world->check != NULL ? world->check : "");
     fb_sim_merge_close(world);

@@ -13,19 +13,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- Requests ---- */
 
-static void ask(world *w, uint32_t i, fb_verb verb, fb_span arguments)
-{
-    static uint64_t number;
-    machine *m = &w->machines[i];
-    number = ++m->asked;
-    step(w, i,
-         (fb_event){.kind = FB_EV_REQUEST,
-                    .len = (uint32_t)arguments.len,
-                    .a = number,
-                    .b = verb,
-                    .bytes = arguments.p});
-}
-
 static void ask_record(world *w, uint32_t i, uint8_t what)
 {
     uint8_t bytes[256];
@@ -58,43 +45,23 @@ static void ask_record(world *w, uint32_t i, uint8_t what)
     ask(w, i, verb, fb_writer_span(&out));
 }
 
-/* One space, two members, a link: from where most inputs begin. */
-static void introduce(world *w)
+/* ---- A carrier ---- */
+
+static void open_carrier(world *w)
 {
-    settle(w, 200);
-    uint8_t bytes[1024];
-    fb_writer out = fb_writer_of(bytes, sizeof bytes);
-    fb_write_span16(&out, fb_span_text("home"));
-    ask(w, 0, FB_VERB_SPACE_CREATE, fb_writer_span(&out));
-    settle(w, 200);
-    if (fb_id_is_zero(w->space)) return;
-    out = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&out, w->space);
-    fb_write_u32(&out, 1);
-    fb_write_u64(&out, 0);
-    fb_write_span16(&out, fb_span_text("0"));
-    ask(w, 0, FB_VERB_SPACE_INVITE, fb_writer_span(&out));
-    settle(w, 200);
-    if (w->invite_len == 0) return;
-    ask(w, 1, FB_VERB_SPACE_JOIN, fb_span_of(w->invite, w->invite_len));
-    pass(w, UINT64_C(2000000000));
-    out = fb_writer_of(bytes, sizeof bytes);
-    fb_write_id(&out, w->space);
-    fb_write_id(&out, fb_node_self(w->machines[1].node));
-    fb_write_u8(&out, 2);
-    ask(w, 0, FB_VERB_SPACE_APPROVE, fb_writer_span(&out));
-    pass(w, UINT64_C(5000000000));
+    wire *l = open_wire(w, true);
+    for (uint32_t i = 0; l != NULL && i < NODES; i++) {
+        uint8_t bytes[48];
+        memcpy(bytes, w->space.b, 16);
+        memcpy(bytes + 16, w->machines[1 - i].provider.public_key.b, 32);
+        enqueue(
+            w, i,
+            (fb_event){.kind = FB_EV_CARRIER_OPENED, .len = 48, .a = l->ends[i], .bytes = bytes});
+        grant(w, i, l->ends[i], 1u << 20);
+    }
 }
 
 /* ---- A member that signs what it likes ---- */
-
-static uint32_t open_link_of(const fb_node *node)
-{
-    for (uint32_t link = 0; link < fb_link_capacity(node); link++) {
-        if (fb_link_at(node, link)->state == FB_LINK_OPEN) return link;
-    }
-    return FB_NONE;
-}
 
 /* a: channel. Of a piece, the number is that of the call under way. */
 static fb_status from_peer(fb_node *node, const fb_event *event)
@@ -370,76 +337,11 @@ static void act(world *w, uint8_t what, uint8_t choice, fb_reader *r)
     }
 }
 
-/* ---- Moments ---- */
-
-static fb_sizes small_sizes(void)
-{
-    fb_sizes sizes = fb_options_small().sizes;
-    sizes.spaces = 1;
-    sizes.members = 8;
-    sizes.areas = 4;
-    sizes.vector_entries = 24;
-    sizes.links = 4;
-    sizes.addresses = 4;
-    sizes.operations = 8;
-    sizes.write_set_bytes = 16384;
-    sizes.write_set_entries = 128;
-    sizes.requests = 8;
-    sizes.seen_ids = 8;
-    sizes.envelopes = 16;
-    sizes.calls = 8;
-    sizes.call_bytes = 4160;
-    return sizes;
-}
-
-static void make(void)
-{
-    now = (world){.mono_ns = 1, .wall_us = INT64_C(1718000000000000)};
-    for (uint32_t i = 0; i < NODES; i++) {
-        machine *m = &now.machines[i];
-        fb_sim_provider_init(&m->provider, (fb_seed){i, 1}, (fb_seed){i, 2}, scratch);
-        fb_options options = fb_options_small();
-        options.sizes = small_sizes();
-        options.allocator = (fb_allocator){(void *)(uintptr_t)i, allocate, release};
-        options.provider = &m->provider.table;
-        options.identity_key = FB_SIM_KEY_IDENTITY;
-        options.link_key = FB_SIM_KEY_LINK;
-        options.observe = true;
-        options.digest_every_step = false;
-        arena_bytes = fb_effects_bytes_min(&options);
-        if (arena == NULL) arena = malloc((arena_bytes + 7) & ~(size_t)7);
-        FB_ASSERT(arena != NULL && fb_node_create(&options, &m->node) == FB_OK);
-        fb_event_register(m->node, (fb_event_kind)FROM_PEER, from_peer);
-        start(&now, i);
-    }
-}
-
-static void save(moment *at)
-{
-    at->world = now;
-    for (uint32_t i = 0; i < NODES; i++) {
-        at->memory[i] = copy_of(fb_span_of(memory[i], memory_bytes[i]));
-    }
-    at->pool = copy_of(fb_span_of(pool, pool_used));
-    at->pool_used = pool_used;
-}
-
-static void restore(const moment *at)
-{
-    now = at->world;
-    for (uint32_t i = 0; i < NODES; i++) memcpy(memory[i], at->memory[i], memory_bytes[i]);
-    pool_used = at->pool_used;
-    if (pool_used != 0) memcpy(pool, at->pool, pool_used);
-    for (uint32_t k = 0; k < now.queued; k++) {
-        now.queue[k].bytes = copy_of(fb_span_of(now.queue[k].bytes, now.queue[k].event.len));
-    }
-}
-
 static uint64_t run(fb_span input)
 {
     static moment fresh, met;
     if (fresh.pool == NULL) {
-        make();
+        make(from_peer, NULL);
         save(&fresh);
         restore(&fresh);
         introduce(&now);

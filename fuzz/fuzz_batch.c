@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "fuzz/mutate.h"
-#include "protocol/database/batch.h"
-#include "protocol/database/record.h"
+#include "protocol/database/batch/batch.h"
+#include "protocol/database/record/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,10 +6,10 @@
  * nothing of a comparison is left; a second run of the same input is the same. */
 #include "fuzz/step_world.h"
 
-#include "protocol/database/compare.h"
+#include "protocol/database/compare/compare.h"
 #include "protocol/database/keys.h"
-#include "protocol/database/record.h"
-#include "protocol/database/tree.h"
+#include "protocol/database/record/record.h"
+#include "protocol/database/tree/tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "fuzz/envelope_same.h"
-#include "protocol/database/change.h"
 #include "protocol/database/dot.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/change.h"
+#include "protocol/database/record/record.h"
 #include "protocol/database/state.h"
-#include "protocol/database/tree.h"
+#include "protocol/database/tree/tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -19,7 +19,7 @@
 #include "io/store_place.h"
 #include "protocol/base/assert.h"
 #include "protocol/database/keys.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/record.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/readset.h"
 #include "protocol/store/writeset.h"

@@ -9,7 +9,7 @@
 #include "protocol/base/limits.h"
 #include "protocol/base/mutant.h"
 #include "protocol/database/keys.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/record.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/writeset.h"
 

@@ -10,7 +10,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "protocol/core/request.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/record.h"
 
 #define SET_BYTES_MAX ((size_t)1 << 20) /* of the text of one that another program changed */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a document shows: the fields of its record, for others to read. */
-#include "protocol/database/show.h"
+#include "protocol/database/record/show.h"
 #include "io/documents/job.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/limits.h"
 #include "protocol/core/request.h"
 #include "protocol/database/keys.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/record.h"
 
 /* The key is a value's: its column and dot say which. */
 static bool shown_value(const void *user, uint32_t item, fb_span key, fb_span *value)

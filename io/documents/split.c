@@ -7,7 +7,7 @@
 #include "protocol/base/assert.h"
 #include "protocol/database/database.h"
 #include "protocol/database/keys.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/record.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/writeset.h"
 

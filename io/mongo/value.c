@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/database/column.h"
+#include "protocol/database/record/column.h"
 
 static bool is_taken(fb_span name)
 {

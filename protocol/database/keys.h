@@ -19,4 +19,24 @@ fb_span fb_key_record(uint8_t *out, uint32_t area, fb_id record);
 fb_span fb_key_field(uint8_t *out, uint32_t area, fb_id record, fb_span name,
                      const uint8_t dot[FB_DOT_BYTES]);
 
+#define FB_VECTOR_KEY_BYTES    30u /* tag, state, area, node, incarnation */
+#define FB_BATCH_KEY_BYTES     37u
+#define FB_TREE_KEY_BYTES      22u
+#define FB_CHANGELOG_KEY_BYTES 13u
+#define FB_WANTED_KEY_BYTES    29u
+#define FB_MENDING_KEY_BYTES   30u
+#define FB_DOUBT_KEY_BYTES     5u
+
+/* Each writes a whole key into out and gives it. */
+fb_span fb_key_vector(uint8_t *out, bool closed, uint32_t area, fb_id node, uint64_t incarnation);
+fb_span fb_key_batch(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation,
+                     uint64_t number);
+fb_span fb_key_tree(uint8_t *out, uint32_t area, uint32_t depth, const uint8_t key[16]);
+fb_span fb_key_changelog(uint8_t *out, uint32_t space, uint64_t sequence);
+fb_span fb_key_doubt(uint8_t *out, uint32_t area);
+fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation);
+/* Not what is wanted of a life, but that its last batch goes. */
+#define FB_WANTED_MENDING 1u
+fb_span fb_key_mending(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnation);
+
 #endif

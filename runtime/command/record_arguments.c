@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "protocol/base/limits.h"
-#include "protocol/database/column.h"
 #include "protocol/database/database.h"
+#include "protocol/database/record/column.h"
 #include "runtime/api/request_codec.h"
 
 fb_writer fb_arguments_take(fb_exchange *x)

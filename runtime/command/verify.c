@@ -8,8 +8,8 @@
 
 #include "protocol/base/cursor.h"
 #include "protocol/base/uuid.h"
-#include "protocol/database/record.h"
-#include "protocol/database/tree.h"
+#include "protocol/database/record/record.h"
+#include "protocol/database/tree/tree.h"
 #include "protocol/store/keys.h"
 #include "runtime/command/commands.h"
 #include "runtime/command/http_client.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/database/keys.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/record.h"
 #include "protocol/store/keys.h"
 #include "sim/checkers/documents.h"
 

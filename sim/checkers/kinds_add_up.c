@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "protocol/database/column.h"
+#include "protocol/database/record/column.h"
 #include "sim/checkers/reading.h"
 
 /* A counter shows the sum of what each life has added since somebody last took all of it away, a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "protocol/database/record.h"
+#include "protocol/database/record/record.h"
 #include "protocol/database/state.h"
 #include "protocol/store/keys.h"
 #include "sim/checkers/list.h"

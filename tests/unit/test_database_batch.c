@@ -9,8 +9,8 @@
 
 #include "io/provider_sodium.h"
 #include "protocol/core/node_id.h"
-#include "protocol/database/batch.h"
-#include "protocol/database/write.h"
+#include "protocol/database/batch/batch.h"
+#include "protocol/database/write/write.h"
 
 static fb_sodium *sodium;
 static const fb_provider *provider;

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "protocol/database/change.h"
-#include "protocol/database/column.h"
 #include "protocol/database/database.h"
 #include "protocol/database/dot.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/change.h"
+#include "protocol/database/record/column.h"
+#include "protocol/database/record/record.h"
 #include "protocol/messaging/messaging.h"
 #include "tests/unit/net_space.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "protocol/base/draw.h"
-#include "protocol/database/write.h"
+#include "protocol/database/write/write.h"
 
 #define CHANGES 5
 #define NODES   3

@@ -10,10 +10,10 @@
 #include <cmocka.h>
 
 #include "protocol/core/internal.h"
-#include "protocol/database/batch.h"
-#include "protocol/database/record.h"
+#include "protocol/database/batch/batch.h"
+#include "protocol/database/record/record.h"
 #include "protocol/database/state.h"
-#include "protocol/database/tree.h"
+#include "protocol/database/tree/tree.h"
 #include "protocol/store/keys.h"
 #include "tests/unit/net_space.h"
 

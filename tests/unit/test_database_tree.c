@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "protocol/base/draw.h"
-#include "protocol/database/tree.h"
+#include "protocol/database/tree/tree.h"
 
 #define NODES_MAX 4096
 

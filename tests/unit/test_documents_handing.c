@@ -9,7 +9,7 @@
 
 #include "io/documents/handing.h"
 #include "protocol/base/cursor.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/record.h"
 
 static fb_id id_of(uint8_t n)
 {

@@ -13,8 +13,8 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "protocol/core/request.h"
-#include "protocol/database/column.h"
-#include "protocol/database/record.h"
+#include "protocol/database/record/column.h"
+#include "protocol/database/record/record.h"
 
 enum { ACT_SET = 1, ACT_UNSET = 2, ACT_ADD = 3, ACT_INSERT = 4, ACT_REMOVE = 5 };
 

@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Comparing an area with a peer's: down the tree of fingerprints where the two differ, then the
+ * records that differ, one by one. DESIGN 3.1, Anti-entropy; docs/WIRE-FORMATS.md, "Compare".
+ *
+ * It is begun where batches were skipped as folded (fb_doubt): whatever they replaced lives here
+ * still, and the peer knows that it does not. One comparison goes on at a time. Differences that do
+ * not fit are left for the next one, which begins when this one is over; an area is in doubt until
+ * one was whole. */
+#include "protocol/database/compare/compare.h"
+#include "protocol/base/mutant.h"
+#include "protocol/database/compare/repair.h"
+#include "protocol/database/state.h"
+#include "protocol/database/tree/path.h"
+
+typedef enum compare_phase { PHASE_NODES, PHASE_SCAN, PHASE_RECORDS } compare_phase;
+
+/* Record ids of a page of the scan. */
+#define SCAN_ITEMS 128u
+
+typedef struct compare_context {
+    uint64_t serial;
+    uint32_t taken; /* paths of this piece */
+    uint32_t lives; /* of the repair: items of closed lives */
+    uint32_t levels;
+} compare_context;
+
+static void next(fb_node *node);
+static void over(fb_node *node, bool whole);
+
+static fb_compare *compare_of(const fb_node *node)
+{
+    return node->database->compare;
+}
+
+static fb_compare *alive(fb_node *node, fb_op *op)
+{
+    const compare_context *c = fb_op_context(op);
+    fb_compare *compare = compare_of(node);
+    return compare->used && compare->serial == c->serial ? compare : NULL;
+}
+
+static fb_op *begin_op(fb_node *node, fb_op_kind kind, fb_op_run run, uint32_t bytes,
+                       uint32_t entries)
+{
+    fb_op *op = fb_op_begin(node, kind, run, bytes, entries);
+    if (op != NULL) ((compare_context *)fb_op_context(op))->serial = compare_of(node)->serial;
+    return op;
+}
+
+static void later(fb_node *node, uint32_t index, uint64_t pauses)
+{
+    fb_area *area = fb_area_get(node, index);
+    if (fb_timer_is_set(&area->compare)) return;
+    fb_timer_set(node, &area->compare,
+                 fb_add_sat_u64(node->mono_ns, pauses * node->options.timing.onward_ns));
+}
+
+/* The place of a member among the approved ones, and their number but for this node; FB_NONE. */
+static uint32_t place_of(const fb_node *node, uint32_t space, uint32_t member, uint32_t *count)
+{
+    uint32_t place = FB_NONE;
+    *count = 0;
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
+        if (fb_member_status_of(node, m) != FB_MEMBER_APPROVED) continue;
+        if (fb_id_equal(fb_member_id(node, m), node->self)) continue;
+        if (m == member) place = *count;
+        ++*count;
+    }
+    return place;
+}
+
+static bool is_consulted(const fb_node *node, const fb_area *area, uint32_t link)
+{
+    uint32_t count, place = place_of(node, area->space, fb_link_at(node, link)->member, &count);
+    return place < 64 && count == area->consulted_of && (area->consulted >> place & 1u) != 0;
+}
+
+/* Compared whole with this peer: with one that is not in doubt, or with all members, whose
+ * knowledge together is all there is. */
+static bool is_enough(fb_node *node, fb_area *area, const fb_compare *compare)
+{
+    if (compare->more || area->doubt_again) return false;
+    if (!compare->doubtful) return true;
+    uint32_t member = fb_link_at(node, compare->link)->member;
+    uint32_t count, place = place_of(node, area->space, member, &count);
+    if (count != area->consulted_of) area->consulted = 0;
+    area->consulted_of = count;
+    if (place >= 64) return false;
+    area->consulted |= UINT64_C(1) << place;
+    return count <= 64 && area->consulted == UINT64_MAX >> (64 - count);
+}
+
+static uint32_t choose_link(const fb_node *node, const fb_area *area, uint32_t last);
+
+static void observe_compared(fb_node *node, const fb_compare *compare)
+{
+    const fb_area *area = fb_area_get(node, compare->area);
+    uint8_t bytes[32];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, area->id);
+    fb_write_u64(&w, compare->differ);
+    fb_write_u64(&w, area->root_info.items);
+    fb_observe(node, FB_FACT_COMPARED, compare->rounds, compare->bytes, fb_writer_span(&w));
+}
+
+static void over(fb_node *node, bool whole)
+{
+    fb_compare *compare = compare_of(node);
+    uint32_t index = compare->area;
+    fb_area *area = fb_area_get(node, index);
+    if (compare->calling) fb_call_cancel(node, compare->call);
+    if (whole && !compare->more) observe_compared(node, compare);
+    compare->used = compare->calling = false;
+    if (whole && is_enough(node, area, compare)) {
+        uint8_t key[FB_DOUBT_KEY_BYTES];
+        size_t room = fb_write_entry_bytes(FB_DOUBT_KEY_BYTES, FB_DOUBT_VALUE_BYTES);
+        if (fb_write_fits(node, room, 1)) {
+            static const uint8_t once = FB_DOUBT_ONCE;
+            fb_put(node, fb_key_doubt(key, area->local), fb_span_of(&once, 1));
+            compare->cleared = index + 1;
+            compare->cleared_w = fb_w_building(node);
+        }
+    }
+    fb_area_touch(node, index);
+    if (compare->cleared != index + 1 && choose_link(node, area, compare->link) != FB_NONE) {
+        later(node, index, whole ? 1 : 2);
+    }
+    fb_area_unpin(node, index);
+    for (uint32_t i = 0; i < node->options.sizes.areas; i++) {
+        const fb_area *other = fb_area_get(node, i);
+        if (i == index || !other->used || !other->doubt) continue;
+        if (choose_link(node, other, compare->link) != FB_NONE) later(node, i, 1);
+    }
+}
+
+/* What differs. */
+
+static void found(fb_compare *compare, const uint8_t key[16])
+{
+    if (compare->found_count == FB_COMPARE_FOUND_MAX) {
+        compare->more = true;
+        return;
+    }
+    memcpy(compare->found[compare->found_count++], key, 16);
+}
+
+static void compare_items(fb_compare *compare, const fb_tree_node *mine, const fb_tree_node *theirs)
+{
+    /* What is there and not here was replaced here: it comes with its batch, or never. */
+    for (uint32_t i = 0; i < mine->count; i++) {
+        const uint8_t *item = mine->bytes + (size_t)i * FB_TREE_ITEM_BYTES;
+        bool same = false;
+        for (uint32_t k = 0; k < theirs->count && !same; k++) {
+            const uint8_t *other = theirs->bytes + (size_t)k * FB_TREE_ITEM_BYTES;
+            same = memcmp(item, other, FB_TREE_ITEM_BYTES) == 0;
+        }
+        if (!MUTANT(COMPARED_BY_KEYS, same, true)) found(compare, item);
+        compare->differ += same ? 0 : 1;
+    }
+    for (uint32_t k = 0; k < theirs->count; k++) {
+        const uint8_t *other = theirs->bytes + (size_t)k * FB_TREE_ITEM_BYTES;
+        bool here = false;
+        for (uint32_t i = 0; i < mine->count && !here; i++) {
+            here = memcmp(mine->bytes + (size_t)i * FB_TREE_ITEM_BYTES, other, 16) == 0;
+        }
+        compare->differ += here ? 0 : 1;
+    }
+}
+
+static void compare_views(fb_compare *compare, const fb_path *path, const fb_tree_node *mine,
+                          const fb_tree_node *theirs)
+{
+    if (mine->kind == FB_TREE_BUCKET && theirs->kind == FB_TREE_BUCKET) {
+        compare_items(compare, mine, theirs);
+        return;
+    }
+    for (uint32_t nibble = 0; nibble < FB_TREE_FAN; nibble++) {
+        static const uint8_t nothing[16];
+        uint8_t a[16], b[16];
+        fb_path_child(mine, path, nibble, a);
+        fb_path_child(theirs, path, nibble, b);
+        bool same = memcmp(a, b, sizeof a) == 0;
+        if (MUTANT(COMPARED_EVERYWHERE, same, false) || memcmp(a, nothing, sizeof a) == 0) continue;
+        if (compare->front_count == FB_COMPARE_FRONT_MAX || path->depth + 1u >= FB_TREE_DEPTH_MAX) {
+            compare->more = true;
+            return;
+        }
+        fb_path child = *path;
+        child.key[path->depth / 2] |= (uint8_t)(path->depth % 2 == 0 ? nibble << 4 : nibble);
+        child.depth++;
+        compare->front[compare->front_count++] = child;
+    }
+}
+
+static bool read_view(fb_reader *r, fb_tree_node *out)
+{
+    out->count = 0;
+    out->kind = (fb_tree_kind)fb_read_u8(r);
+    if (out->kind == FB_TREE_INNER) {
+        fb_read_into(r, out->bytes, (size_t)FB_TREE_FAN * 16);
+    } else if (out->kind == FB_TREE_BUCKET) {
+        out->count = fb_read_u8(r);
+        if (out->count > FB_TREE_BUCKET_MAX) return false;
+        fb_read_into(r, out->bytes, (size_t)out->count * FB_TREE_ITEM_BYTES);
+    } else if (!r->failed && out->kind != 0) {
+        return false;
+    }
+    return !r->failed;
+}
+
+static void resume(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    compare->busy = false;
+    if (compare->calling) {
+        fb_call_resume(node, compare->call);
+    } else {
+        next(node);
+    }
+}
+
+static void nodes_run(fb_node *node, fb_op *op)
+{
+    fb_compare *compare = alive(node, op);
+    const compare_context *c = fb_op_context(op);
+    if (compare == NULL) return;
+    bool ok = fb_op_status(op) == FB_OK;
+    fb_reader r = fb_reader_of(fb_span_of(compare->piece, compare->piece_len));
+    compare->doubtful = (fb_read_u8(&r) & 1u) != 0 || compare->doubtful;
+    uint32_t item = 0;
+    for (uint32_t i = 0; i < c->taken && ok; i++) {
+        const fb_path path = compare->asked[compare->asked_at++];
+        fb_tree_node mine, theirs;
+        ok = read_view(&r, &theirs) && fb_path_view(node, op, item, &path, &mine) == FB_OK;
+        item += path.depth + (uint32_t)1;
+        if (ok && theirs.kind != 0) compare_views(compare, &path, &mine, &theirs);
+    }
+    if (!ok) {
+        over(node, false);
+        return;
+    }
+    resume(node);
+}
+
+/* The nodes of one piece, beside our own. */
+static bool take_nodes(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    fb_op *op = begin_op(node, FB_OP_READER, nodes_run, 0, 0);
+    if (op == NULL) return false;
+    compare_context *c = fb_op_context(op);
+    fb_reader r = fb_reader_of(fb_span_of(compare->piece, compare->piece_len));
+    fb_read_u8(&r);
+    fb_tree_node view;
+    bool ok = true;
+    while (ok && !fb_reader_done(&r)) {
+        ok = compare->asked_at + c->taken < compare->asked_count && read_view(&r, &view) &&
+             fb_path_ask(node, op, compare->area, &compare->asked[compare->asked_at + c->taken]);
+        c->taken++;
+    }
+    if (!ok) {
+        fb_op_abandon(node, op);
+        return false;
+    }
+    fb_op_issue(node, op);
+    return true;
+}
+
+/* Records. */
+
+/* The next distinct dots that live in a record, ascending, behind one; false: there are more. */
+static bool collect_dots(const fb_record *record, const uint8_t after[FB_DOT_BYTES], uint8_t *out,
+                         uint32_t *count)
+{
+    bool all = true;
+    fb_record_walk walk = fb_record_walk_of(record);
+    fb_record_field field;
+    const uint8_t *from = record->existence;
+    uint32_t left = record->existence_count;
+    size_t each = FB_EXISTENCE_BYTES;
+    for (;;) {
+        for (uint32_t i = 0; i < left; i++) {
+            const uint8_t *dot = from + i * each;
+            if (memcmp(dot, after, FB_DOT_BYTES) <= 0) continue;
+            uint32_t place = *count;
+            int order = 1;
+            while (place > 0 && order > 0) {
+                order = memcmp(out + (size_t)(place - 1) * FB_DOT_BYTES, dot, FB_DOT_BYTES);
+                if (order > 0) place--;
+            }
+            if (place > 0 && order == 0) continue;
+            if (*count == FB_COMPARE_DOTS_MAX) {
+                all = false;
+                if (place == *count) continue;
+                --*count; /* the greatest one is asked about later */
+            }
+            uint8_t *room = out + (size_t)place * FB_DOT_BYTES;
+            memmove(room + FB_DOT_BYTES, room, (size_t)(*count - place) * FB_DOT_BYTES);
+            memcpy(room, dot, FB_DOT_BYTES);
+            ++*count;
+        }
+        if (!fb_record_next(&walk, &field)) return all;
+        from = field.siblings;
+        left = field.count;
+        each = FB_SIBLING_BYTES;
+    }
+}
+
+static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece, bool last,
+                     fb_status status);
+
+static bool start_call(fb_node *node, fb_span arguments)
+{
+    fb_compare *compare = compare_of(node);
+    const fb_link_info *info = fb_link_at(node, compare->link);
+    if (info->number != compare->link_number || info->state != FB_LINK_OPEN) return false;
+    uint64_t deadline = fb_add_sat_u64(node->mono_ns, node->options.timing.call_ns);
+    compare->calling = fb_call_start(node, compare->link, FB_METHOD_COMPARE, arguments, deadline,
+                                     on_piece, compare->serial, &compare->call) == FB_OK;
+    if (compare->phase != PHASE_NODES) return compare->calling;
+    compare->rounds++;
+    compare->bytes += arguments.len;
+    return compare->calling;
+}
+
+static void ask_run(fb_node *node, fb_op *op)
+{
+    fb_compare *compare = alive(node, op);
+    if (compare == NULL) return;
+    uint8_t arguments[16 + 2 + 16 + 1 + FB_COMPARE_DOTS_MAX * FB_DOT_BYTES];
+    fb_writer w = fb_writer_of(arguments, sizeof arguments);
+    fb_read_entry entry;
+    fb_record record = {.apart = 0};
+    bool ok = fb_op_status(op) == FB_OK;
+    compare->dot_count = 0;
+    compare->dots_left = false;
+    if (ok && fb_op_value(node, op, 0, &entry)) {
+        ok = entry.value.len == entry.value_len && fb_record_decode(entry.value, &record) == FB_OK;
+        compare->dots_left =
+            ok && !collect_dots(&record, compare->dots_after, compare->dots, &compare->dot_count);
+    }
+    fb_write_id(&w, fb_area_get(node, compare->area)->id);
+    fb_write_u8(&w, FB_COMPARE_RECORDS);
+    fb_write_u8(&w, 1);
+    fb_write_id(&w, compare->records[compare->record_at]);
+    fb_write_u8(&w, (uint8_t)compare->dot_count);
+    fb_write_bytes(&w, compare->dots, (size_t)compare->dot_count * FB_DOT_BYTES);
+    compare->busy = false;
+    if (!ok || !start_call(node, fb_writer_span(&w))) over(node, false);
+}
+
+/* Covered here, for dots that are kept until their change comes. */
+typedef struct repair_user {
+    fb_node *node;
+    const fb_op *op;
+    uint32_t area, local, next_item;
+    fb_id record;
+} repair_user;
+
+static bool covered_here(void *user, const uint8_t bytes[FB_DOT_BYTES])
+{
+    repair_user *u = user;
+    fb_dot dot = fb_dots_at((fb_dots){bytes, 1}, 0);
+    uint32_t asked = u->next_item++;
+    uint32_t entry = fb_vector_find(u->node, u->area, dot.node, dot.incarnation);
+    if (entry != FB_NONE) return dot.seq <= fb_vector_get(u->node, entry)->last_seq;
+    fb_read_entry value;
+    fb_life life;
+    return asked < fb_op_items(u->node, u->op) && fb_op_value(u->node, u->op, asked, &value) &&
+           fb_life_decode(value.value, &life) == FB_OK && dot.seq <= life.last_seq;
+}
+
+static void went(void *user, fb_span field, const uint8_t dot[FB_DOT_BYTES])
+{
+    const repair_user *u = user;
+    uint8_t key[FB_FIELD_KEY_BYTES_MAX];
+    fb_stage_delete(u->node, fb_key_field(key, u->local, u->record, field, dot));
+}
+
+static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
+{
+    const compare_context *c = fb_op_context(op);
+    fb_id id = compare->records[compare->record_at];
+    fb_stage *stage = &node->database->stage;
+    fb_stage_clear(node);
+    uint32_t place = fb_stage_area(node, compare->area);
+    const fb_reads reads = {op, 0, c->levels};
+    fb_record record;
+    FB_TRY(fb_stage_record(node, &reads, compare->area, id, &record));
+    uint32_t bits = (compare->dot_count + 7) / 8;
+    fb_reader r = fb_reader_of(fb_span_of(compare->piece, compare->piece_len));
+    const uint8_t *covered = fb_read_bytes(&r, bits).p;
+    fb_peer_state peer = {fb_read_span16(&r), compare->dots, compare->dot_count, covered};
+    if (!fb_reader_done(&r) || !fb_peer_state_is_valid(peer.state)) return FB_ERR_CALL_MALFORMED;
+    repair_user user = {node,          op, compare->area, fb_area_get(node, compare->area)->local,
+                        1 + c->levels, id};
+    const fb_merge_ops ops = {&user, covered_here, NULL, went};
+    fb_merged merged;
+    uint32_t dropped;
+    FB_TRY(fb_record_repair(id, &record, &peer, &ops, stage->merged, stage->scratch,
+                            node->database->record_max, &merged, &dropped));
+    if (dropped == 0) return FB_OK;
+    FB_TRY(fb_stage_rewrite(node, &reads, place, id, &merged, &stage->changes[0]));
+    stage->change_count = 1;
+    size_t bytes, entries;
+    fb_stage_size(node, &bytes, &entries);
+    if (bytes > fb_op_write_bytes(op) || entries > fb_op_write_entries(op)) return FB_ERR_LIMIT;
+    fb_stage_commit(node);
+    fb_count(node, FB_COUNTER_DOTS_DROPPED, dropped);
+    uint8_t bytes_of[32];
+    memcpy(bytes_of, fb_area_get(node, compare->area)->id.b, 16);
+    memcpy(bytes_of + 16, id.b, 16);
+    fb_observe(node, FB_FACT_REPAIRED, fb_w_building(node), 0,
+               fb_span_of(bytes_of, sizeof bytes_of));
+    return FB_OK;
+}
+
+static void repair_run(fb_node *node, fb_op *op)
+{
+    fb_compare *compare = alive(node, op);
+    if (compare == NULL) return;
+    fb_status status = fb_op_status(op) == FB_OK ? repair(node, op, compare) : FB_ERR_AGAIN;
+    /* The tree grew meanwhile: the next comparison finds it once more. */
+    if (status == FB_ERR_AGAIN || status == FB_ERR_LIMIT) compare->more = true;
+    if (status == FB_ERR_CALL_MALFORMED) {
+        over(node, false);
+        return;
+    }
+    resume(node);
+}
+
+/* Kept dots of a record whose lives may be closed are read with it; which they are is known only
+ * from the record, so it is read twice. */
+static void read_run(fb_node *node, fb_op *op)
+{
+    fb_compare *compare = alive(node, op);
+    if (compare == NULL) return;
+    compare_context *c = fb_op_context(op);
+    if (fb_op_round(op) > 1 || fb_op_status(op) != FB_OK) {
+        repair_run(node, op);
+        return;
+    }
+    fb_read_entry entry;
+    fb_record record = {.apart = 0};
+    if (fb_op_value(node, op, 0, &entry) && entry.value.len == entry.value_len) {
+        (void)fb_record_decode(entry.value, &record);
+    }
+    uint32_t local = fb_area_get(node, compare->area)->local;
+    fb_record_walk walk = fb_record_walk_of(&record);
+    fb_record_field field = {.count = 0};
+    fb_dots lists[2] = {record.existence_pending, record.whole_pending};
+    for (uint32_t at = 0;; at++) {
+        if (at >= 2 && !fb_record_next(&walk, &field)) break;
+        fb_dots dots = at < 2 ? lists[at] : field.pending;
+        for (uint32_t i = 0; i < dots.count && c->lives < FB_COMPARE_DOTS_MAX; i++) {
+            fb_dot dot = fb_dots_at(dots, i);
+            uint8_t key[FB_VECTOR_KEY_BYTES];
+            if (!fb_op_read_key(op, fb_key_vector(key, true, local, dot.node, dot.incarnation),
+                                FB_VECTOR_VALUE_BYTES)) {
+                break;
+            }
+            c->lives++;
+        }
+    }
+    if (c->lives == 0) {
+        repair_run(node, op);
+    } else {
+        fb_op_issue(node, op);
+    }
+}
+
+static bool take_record(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    size_t room = node->database->record_max + (size_t)4096 +
+                  (fb_area_get(node, compare->area)->root_info.levels + (size_t)2) *
+                      fb_write_entry_bytes(FB_TREE_KEY_BYTES, FB_TREE_NODE_BYTES_MAX);
+    /* And each value that is stored apart may go. */
+    size_t apart = node->database->record_max / FB_SIBLING_BYTES;
+    room += apart * fb_write_entry_bytes(FB_FIELD_KEY_BYTES_MAX, 0);
+    if (room > fb_op_write_bytes_max(node)) room = fb_op_write_bytes_max(node);
+    size_t entries = 64 + apart;
+    if (entries > fb_op_write_entries_max(node)) entries = fb_op_write_entries_max(node);
+    fb_op *op = begin_op(node, FB_OP_WRITER, read_run, (uint32_t)room, (uint32_t)entries);
+    if (op == NULL) return false;
+    uint32_t item = 0;
+    fb_reads reads;
+    if (!fb_stage_read(node, op, compare->area, compare->records[compare->record_at], &item,
+                       &reads)) {
+        fb_op_abandon(node, op);
+        return false;
+    }
+    ((compare_context *)fb_op_context(op))->levels = reads.levels;
+    fb_op_issue(node, op);
+    return true;
+}
+
+/* Which records the keys are of: nothing in the tree tells, so all ids are gone through. */
+static void scan_run(fb_node *node, fb_op *op)
+{
+    fb_compare *compare = alive(node, op);
+    if (compare == NULL) return;
+    compare->busy = false;
+    if (fb_op_status(op) != FB_OK) {
+        over(node, false);
+        return;
+    }
+    uint32_t count = fb_op_range_count(node, op, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        fb_span key = fb_op_range_entry(node, op, 0, i).key;
+        fb_id id;
+        uint8_t item[16];
+        memcpy(id.b, key.p + 5, sizeof id.b);
+        compare->scanned = id;
+        fb_tree_key(id, item);
+        for (uint32_t k = 0; k < compare->found_count; k++) {
+            if (memcmp(item, compare->found[k], sizeof item) != 0) continue;
+            if (compare->record_count < FB_COMPARE_FOUND_MAX) {
+                compare->records[compare->record_count++] = id;
+            }
+        }
+    }
+    if (fb_op_range_whole(node, op, 0) || count == 0) compare->phase = PHASE_RECORDS;
+    next(node);
+}
+
+static bool scan(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    fb_op *op = begin_op(node, FB_OP_READER, scan_run, 0, 0);
+    if (op == NULL) return false;
+    uint32_t local = fb_area_get(node, compare->area)->local;
+    uint8_t low[FB_RECORD_KEY_BYTES + 1], high[FB_RECORD_KEY_BYTES];
+    size_t len = fb_key_record(low, local, compare->scanned).len;
+    if (!fb_id_is_zero(compare->scanned)) low[len++] = 0;
+    static const fb_id zero;
+    fb_op_read_range(op, fb_span_of(low, len), fb_key_record(high, local + 1, zero), 0, SCAN_ITEMS,
+                     SCAN_ITEMS * 48, false);
+    fb_op_issue(node, op);
+    return true;
+}
+
+static bool ask_record(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    fb_op *op = begin_op(node, FB_OP_READER, ask_run, 0, 0);
+    if (op == NULL) return false;
+    uint8_t key[FB_RECORD_KEY_BYTES];
+    fb_op_read_key(op,
+                   fb_key_record(key, fb_area_get(node, compare->area)->local,
+                                 compare->records[compare->record_at]),
+                   (uint32_t)node->database->record_max);
+    fb_op_issue(node, op);
+    return true;
+}
+
+static bool ask_nodes(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    const fb_area *area = fb_area_get(node, compare->area);
+    uint8_t arguments[16 + 1 + 16 + 1 + FB_COMPARE_PATHS_MAX * 17];
+    fb_writer w = fb_writer_of(arguments, sizeof arguments);
+    compare->asked_at = compare->asked_count = 0;
+    while (compare->front_count > 0 && compare->asked_count < FB_COMPARE_PATHS_MAX) {
+        compare->asked[compare->asked_count++] = compare->front[--compare->front_count];
+    }
+    fb_write_id(&w, area->id);
+    fb_write_u8(&w, FB_COMPARE_NODES);
+    fb_write_bytes(&w, area->root, 16);
+    fb_write_u8(&w, (uint8_t)compare->asked_count);
+    for (uint32_t i = 0; i < compare->asked_count; i++) fb_path_write(&w, &compare->asked[i]);
+    return start_call(node, fb_writer_span(&w));
+}
+
+/* What comes next, when no call and no operation is under way. */
+static void next(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    bool ok = true;
+    if (compare->phase == PHASE_NODES && compare->front_count > 0) {
+        ok = ask_nodes(node);
+    } else if (compare->found_count == 0) {
+        over(node, true);
+        return;
+    } else if (compare->phase == PHASE_NODES || compare->phase == PHASE_SCAN) {
+        compare->phase = PHASE_SCAN;
+        compare->busy = true;
+        ok = scan(node);
+    } else if (compare->record_at < compare->record_count) {
+        compare->busy = true;
+        ok = ask_record(node);
+    } else {
+        over(node, true);
+        return;
+    }
+    if (!ok) over(node, false);
+}
+
+/* The record was asked about: its other dots are next, or another record. */
+static void record_over(fb_compare *compare)
+{
+    if (compare->dots_left) {
+        memcpy(compare->dots_after, compare->dots + (size_t)(compare->dot_count - 1) * FB_DOT_BYTES,
+               FB_DOT_BYTES);
+        return;
+    }
+    memset(compare->dots_after, 0, FB_DOT_BYTES);
+    compare->record_at++;
+}
+
+static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece, bool last,
+                     fb_status status)
+{
+    (void)call;
+    fb_compare *compare = compare_of(node);
+    if (!compare->used || compare->serial != user) return true;
+    if (last) {
+        compare->calling = false;
+        bool whole = compare->phase != PHASE_NODES || compare->asked_at == compare->asked_count;
+        if (status != FB_OK || (!compare->busy && !whole)) {
+            if (compare->phase == PHASE_RECORDS && status == FB_ERR_LIMIT) {
+                compare->dots_left = false; /* too large for an answer */
+                record_over(compare);
+                next(node);
+            } else {
+                over(node, false);
+            }
+            return true;
+        }
+        if (compare->phase == PHASE_RECORDS && !compare->busy) record_over(compare);
+        if (!compare->busy) next(node);
+        return true;
+    }
+    if (piece.len > node->options.sizes.call_bytes || compare->busy) return false;
+    compare->piece_len = (uint32_t)piece.len;
+    memcpy(compare->piece, piece.p, piece.len);
+    if (compare->phase == PHASE_NODES) compare->bytes += piece.len;
+    compare->busy = true;
+    bool ok = compare->phase == PHASE_NODES ? take_nodes(node) : take_record(node);
+    if (!ok) {
+        over(node, false);
+        return true;
+    }
+    return !compare->busy;
+}
+
+/* Whom to ask: another one each time, and nobody twice for nothing. */
+static uint32_t choose_link(const fb_node *node, const fb_area *area, uint32_t last)
+{
+    uint32_t count = fb_link_capacity(node);
+    for (uint32_t i = 1; i <= count; i++) {
+        uint32_t link = (last + i) % count;
+        const fb_link_info *info = fb_link_at(node, link);
+        if (info->state == FB_LINK_OPEN && info->space == area->space && info->member != FB_NONE &&
+            node->database->links[link].up &&
+            fb_space_may_hold(node, area->space, info->member, area->id) &&
+            !is_consulted(node, area, link)) {
+            return link;
+        }
+    }
+    return FB_NONE;
+}
+
+static void on_compare(fb_node *node, uint32_t index)
+{
+    fb_area *area = fb_area_get(node, index);
+    fb_compare *compare = compare_of(node);
+    if (!area->used || !area->doubt || MUTANT(DOUBT_IGNORED, false, true)) return;
+    /* What is still wanted may be skipped as well. */
+    uint32_t link = choose_link(node, area, compare->link);
+    if (link == FB_NONE) return; /* a link opens, or more is skipped */
+    if (compare->used || compare->cleared != 0 || area->wants != 0 || area->mending) {
+        later(node, index, 1);
+        return;
+    }
+    compare->link = link;
+    compare->link_number = fb_link_at(node, link)->number;
+    compare->used = true;
+    compare->busy = compare->calling = compare->more = compare->dots_left = false;
+    compare->doubtful = false;
+    compare->area = index;
+    compare->serial = ++node->database->serial;
+    compare->phase = PHASE_NODES;
+    compare->found_count = compare->record_count = compare->record_at = 0;
+    compare->asked_at = compare->asked_count = compare->rounds = 0;
+    compare->differ = compare->bytes = 0;
+    compare->scanned = (fb_id){{0}};
+    memset(compare->dots_after, 0, sizeof compare->dots_after);
+    compare->front[0] = (fb_path){.depth = 0};
+    compare->front_count = 1;
+    area->doubt_again = false;
+    fb_area_pin(node, index);
+    next(node);
+}
+
+void fb_doubt(fb_node *node, uint32_t index, bool put)
+{
+    fb_area *area = fb_area_get(node, index);
+    area->doubt_again = area->doubt_again || put;
+    if (put) {
+        uint8_t key[FB_DOUBT_KEY_BYTES];
+        static const uint8_t doubted = FB_DOUBT_NOW;
+        fb_put(node, fb_key_doubt(key, area->local), fb_span_of(&doubted, 1));
+    }
+    if (put) area->consulted = 0;
+    area->doubt = area->skipped = true;
+    fb_area_touch(node, index);
+    later(node, index, 1);
+}
+
+void fb_compare_link_up(fb_node *node, uint32_t space)
+{
+    for (uint32_t at = node->database->spaces[space].first; at != 0;) {
+        uint32_t index = at - 1;
+        at = fb_area_get(node, index)->next;
+        if (fb_area_get(node, index)->doubt) later(node, index, 1);
+    }
+}
+
+void fb_compare_durable(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    if (compare->cleared == 0 || fb_w_durable(node) < compare->cleared_w) return;
+    fb_area *area = fb_area_get(node, compare->cleared - 1);
+    /* Unless more was skipped meanwhile: then it is doubted anew, and stored anew. */
+    if (area->used && !area->doubt_again) area->doubt = false;
+    fb_area_touch(node, compare->cleared - 1);
+    compare->cleared = 0;
+}
+
+void fb_compare_layout(fb_node *node, fb_arena *arena)
+{
+    fb_compare *compare = fb_arena_take(arena, 1, sizeof *compare);
+    uint8_t *piece = fb_arena_take(arena, 1, node->options.sizes.call_bytes);
+    fb_timer_register(node, FB_TIMER_COMPARE, on_compare, node->options.sizes.areas);
+    if (node->database != NULL) {
+        node->database->compare = compare;
+        compare->piece = piece;
+    }
+    fb_compare_serve_layout(node, arena);
+}
+
+void fb_compare_reset(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    compare->used = compare->calling = false;
+    compare->cleared = 0;
+    for (uint32_t i = 0; i < FB_COMPARES_SERVED; i++) {
+        fb_compare_serve *serve = &node->database->compare_serves[i];
+        if (serve->used) serve->used = false; /* of an idle one no page is touched */
+    }
+}

@@ -106,6 +106,8 @@ SHOWN_ELSEWHERE = {
     "garbage": "membership/B59-out-for-ever.sched",
     "member-race": "records/two-lives-without-a-chain.sched",
     "roles": "membership/demoted-in-the-middle.sched",
+    "revoke": "planted/put-out-stays-linked.sched",
+    "leave": "planted/leaving-cuts.sched",
     "rename": "membership/two-names-at-once.sched",
     "clone": "records/B54-one-identity-twice.sched",
 }

@@ -408,13 +408,9 @@ void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change)
     }
 }
 
-static bool is_put_out(const fb_node *node, uint32_t space)
-{
-    return fb_space_own_status(node, space) == FB_MEMBER_REVOKED &&
-           !fb_standing_left(node, fb_member_find(node, space, node->self));
-}
-
-/* A removal is durable: nothing is said to who is no member any more. */
+/* A removal is durable: nothing is said to who is no member any more. A node that reads of its own
+ * removal closes nothing: it may have been let in again further on in what it is reading, and
+ * whoever still speaks to it hears of the removal so, and closes. */
 static void shut_links(fb_node *node)
 {
     struct fb_spaces *spaces = node->spaces;
@@ -423,12 +419,11 @@ static void shut_links(fb_node *node)
     for (uint32_t i = 0; i < fb_link_capacity(node); i++) {
         const fb_link_info *info = fb_link_at(node, i);
         if (info->state == FB_LINK_FREE || info->state == FB_LINK_CLOSING) continue;
-        if (!fb_space_exists(node, info->space) || fb_id_is_zero(info->peer)) continue;
+        /* Before it is known who is there it may not be known of which space the link is. */
+        if (fb_id_is_zero(info->peer) || !fb_space_exists(node, info->space)) continue;
         uint32_t peer = fb_member_find(node, info->space, info->peer);
         bool gone = peer != FB_NONE && fb_member_at(node, peer)->status == FB_MEMBER_REVOKED;
-        /* Who leaves tells the others first; they close. */
-        if (is_put_out(node, info->space)) gone = true;
-        if (gone) fb_link_close(node, i, FB_ERR_REVOKED);
+        if (MUTANT(PUT_OUT_STAYS_LINKED, gone, false)) fb_link_close(node, i, FB_ERR_REVOKED);
     }
 }
 

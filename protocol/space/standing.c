@@ -438,7 +438,7 @@ fb_status fb_standing_judge(const fb_node *node, uint32_t member, uint64_t claim
         if (s->role == FB_ROLE_WRITER) continue;
         if (fb_standing_counting(node, member, s->number) != index) continue;
         /* Who leaves names no cut. */
-        if (fb_id_equal(s->author, m->id)) continue;
+        if (MUTANT(LEAVING_CUTS, fb_id_equal(s->author, m->id), false)) continue;
         const fb_cut *cut = fb_standing_cut(node, s, area, incarnation);
         uint64_t last = cut == NULL ? 0 : cut->number;
         if (number > MUTANT(CUT_ONE_TOO_FAR, last, last + 1)) return FB_ERR_BATCH_CUT;
@@ -457,7 +457,8 @@ uint64_t fb_standing_limit(const fb_node *node, uint32_t member, fb_id area, uin
     if (top == FB_NONE) return m->standings == 0 || is_creator(node, m) ? UINT64_MAX : 0;
     const fb_standing *s = standing_at(node, top);
     bool ends = is_taking(s) && s->role != FB_ROLE_WRITER;
-    if (!ends || fb_id_equal(s->author, m->id)) return UINT64_MAX;
+    bool leaves = MUTANT(LEAVING_CUTS, fb_id_equal(s->author, m->id), false);
+    if (!ends || leaves) return UINT64_MAX;
     const fb_cut *cut = fb_standing_cut(node, s, area, incarnation);
     uint64_t last = cut == NULL ? 0 : cut->number;
     return MUTANT(CUT_ONE_TOO_FAR, last, last + 1);

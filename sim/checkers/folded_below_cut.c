@@ -6,9 +6,22 @@
 #include "sim/checkers/list.h"
 #include "sim/workload/workload.h"
 
-/* A batch is folded when every member has it (one whose store was set back or lost had it), when
- * nothing of it lives in the store, and when that was so already at the pass before. DESIGN 3.1,
- * Stable cut. */
+/* A batch is folded when every member has it (one whose store was set back or lost had it; one that
+ * was out for a while may never have had it), when nothing of it lives in the store, and when that
+ * was so already at the pass before. DESIGN 3.1, Stable cut. */
+
+#define REVOKED 3u
+
+typedef struct state {
+    bool *was_out; /* by node, in the first space */
+} state;
+
+static void layout(fb_sim_world *world, void *own, fb_arena *arena)
+{
+    state local;
+    state *s = own != NULL ? own : &local;
+    s->was_out = fb_arena_take(arena, world->config.nodes, sizeof *s->was_out);
+}
 
 typedef struct folded {
     fb_id area;
@@ -90,10 +103,22 @@ static const char *wrong(const fb_sim_world *world, uint32_t node, const folded 
     return NULL;
 }
 
+static void member(const fb_sim_world *world, const state *s, const fb_effect *fx)
+{
+    fb_sim_message m = fb_sim_message_of(fx);
+    uint32_t peer = fb_sim_node_of(world, m.peer);
+    bool first = peer != UINT32_MAX && fb_id_equal(m.space, world->spaces[0]);
+    if (first && fx->b == REVOKED) s->was_out[peer] = true;
+}
+
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    (void)own;
+    const state *s = own;
     if (!world->config.reference) return;
+    if (fx->a == FB_FACT_MEMBER) {
+        member(world, s, fx);
+        return;
+    }
     fb_reader r = fb_reader_of(fb_sim_fact_bytes(fx));
     folded f;
     f.area = fb_read_id(&r);
@@ -119,6 +144,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         bool kept = other->running && !other->forgot && other->replaced == 0;
         if (i == node || !kept || i == world->traitor || may_hold(other->core, &f)) continue;
         if (space < FB_SIM_SPACES && !fb_sim_is_member(world, space, i)) continue;
+        if (space == 0 && s->was_out[i]) continue;
         what = "is not held";
         who = i;
     }
@@ -133,6 +159,8 @@ const fb_sim_check fb_sim_check_folded_below_cut = {
     .musts = "DESIGN 3.1",
     .cost = "O(changes, nodes) a folded batch",
     .text = "what is folded is dead, was so before, and every member has had it",
-    .facts = FB_SIM_FACT(FB_FACT_FOLDED),
+    .state_bytes = sizeof(state),
+    .layout = layout,
+    .facts = FB_SIM_FACT(FB_FACT_FOLDED) | FB_SIM_FACT(FB_FACT_MEMBER),
     .fact = fact,
 };

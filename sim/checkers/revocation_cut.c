@@ -10,6 +10,8 @@
  * a cut change had replaced is seen again because stores that undid it agree with those it never
  * reached (`converges`, `tree-recomputed`).
  *
+ * And where nobody took anything from anybody, nothing is cut: who leaves takes nothing away.
+ *
  * What does not stand cuts nothing (standing.c). Members from whom something was taken twice under
  * one number are not looked at: which of the two counts is what the core works out, and
  * `membership` compares. */
@@ -188,12 +190,23 @@ static void round_end(fb_sim_world *world, void *own)
     }
 }
 
+static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
+{
+    (void)own;
+    (void)fx;
+    if (world->fired[FB_SIM_FAULT_REVOKE] != 0 || world->fired[FB_SIM_FAULT_ROLES] != 0) return;
+    fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_revocation_cut.id,
+                    "%s takes a batch back, and nobody took a right away", fb_sim_name(node));
+}
+
 const fb_sim_check fb_sim_check_revocation_cut = {
     .id = "revocation-cut",
     .musts = "DESIGN 3.1",
     .cost = "round",
-    .text = "nothing that is above a cut is left in any store",
+    .text = "nothing that is above a cut is left in any store, and nothing else is taken back",
     .state_bytes = sizeof(state),
     .layout = layout,
+    .facts = FB_SIM_FACT(FB_FACT_CUT),
+    .fact = fact,
     .round = round_end,
 };

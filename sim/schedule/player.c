@@ -58,7 +58,7 @@ uint64_t fb_sim_player_length_ns(const fb_sim_world *world)
 void fb_sim_player_core(fb_sim_world *world)
 {
     uint64_t core = world->player->schedule->rounds[world->player->round - 1].core;
-    bool all = core == 0;
+    bool all = core == 0 || world->director->outs;
     for (uint32_t i = 0; i < world->config.nodes; i++) all = all || world->nodes[i].forgot;
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         world->held_apart[i] = !all && (core >> (i % 64) & 1) == 0;

@@ -12,6 +12,7 @@
 #include "sim/view/timeline.h"
 #include "sim/weather/byzantine.h"
 #include "sim/workload/director.h"
+#include "sim/workload/let_in.h"
 #include "sim/workload/workload.h"
 #include "sim/world/world.h"
 
@@ -476,6 +477,8 @@ static void change_role(fb_sim_world *world, const fb_sim_window *w)
         node->paused_until_ns > world->now_ns) {
         return;
     }
+    /* What is left to state is kept for those who are out. */
+    if (world->director->outs && !fb_sim_may_let_in(world, w->a)) return;
     uint8_t bytes[40];
     fb_writer out = fb_writer_of(bytes, sizeof bytes);
     fb_write_id(&out, world->spaces[0]);
@@ -485,11 +488,42 @@ static void change_role(fb_sim_world *world, const fb_sim_window *w)
     world->fired[w->fault]++;
 }
 
+/* B is put out by A, or leaves, and the next time A lets it in again: by turns, whatever came of it
+ * (who may not is refused). Two nodes of four stay, as above; who is still out when the round is
+ * healed is let in by the director, so nobody is put out when none of those could do that. */
+static void put_out(fb_sim_world *world, const fb_sim_window *w)
+{
+    bool out = (w->acts & 1) != 0, leaves = out && w->fault == FB_SIM_FAULT_LEAVE;
+    uint32_t by = leaves ? w->b : w->a;
+    const fb_sim_node *node = &world->nodes[by];
+    if (w->b % 4 < 2 || node->core == NULL || !node->running || node->cloned ||
+        node->paused_until_ns > world->now_ns) {
+        return;
+    }
+    bool any = false;
+    for (uint32_t i = 0; i < world->config.nodes && out; i++) {
+        any = any || (fb_sim_stays_admin(world, 0, i) && fb_sim_may_let_in(world, i));
+    }
+    if (out && !any) return;
+    uint8_t bytes[40];
+    fb_writer args = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&args, world->spaces[0]);
+    if (!leaves) fb_write_id(&args, world->nodes[w->b].id);
+    if (!out) fb_write_u8(&args, fb_sim_role_of(w->b));
+    fb_verb verb = leaves ? FB_VERB_SPACE_LEAVE
+                   : out  ? FB_VERB_SPACE_REVOKE
+                          : FB_VERB_SPACE_APPROVE;
+    if (out) world->director->outs = true;
+    fb_sim_request(world, by, verb, 0, fb_writer_span(&args));
+    world->fired[w->fault]++;
+}
+
 static bool acts(uint32_t fault)
 {
     return fault == FB_SIM_FAULT_REPLAY || fault == FB_SIM_FAULT_FLAP ||
            fault == FB_SIM_FAULT_CRASH || fault == FB_SIM_FAULT_MEMBER_RACE ||
            fault == FB_SIM_FAULT_RENAME || fault == FB_SIM_FAULT_ROLES ||
+           fault == FB_SIM_FAULT_REVOKE || fault == FB_SIM_FAULT_LEAVE ||
            fault == FB_SIM_FAULT_POWER_FAIL || fault == FB_SIM_FAULT_RETRY_STORM ||
            fb_sim_fault_is_byzantine(fault);
 }
@@ -526,6 +560,10 @@ void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
         break;
     case FB_SIM_FAULT_RENAME:
         rename_space(world, w);
+        break;
+    case FB_SIM_FAULT_REVOKE:
+    case FB_SIM_FAULT_LEAVE:
+        put_out(world, w);
         break;
     case FB_SIM_FAULT_RETRY_STORM:
         fb_sim_workload_storm(world, w->a, (uint32_t)w->q);

@@ -197,6 +197,11 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         if (w->b == w->a) w->b = (w->a + 1) % nodes;
         w->p = roll_scale(d, 100 * MS, 5000 * MS);
         break;
+    case FB_SIM_FAULT_REVOKE:
+    case FB_SIM_FAULT_LEAVE:
+        if (w->b == w->a) w->b = (w->a + 1) % nodes;
+        w->p = roll_scale(d, 500 * MS, 16 * SECOND);
+        break;
     case FB_SIM_FAULT_HOT_KEY:
         w->p = roll(d, 1, FB_SIM_RECORDS);
         break;

@@ -13,6 +13,7 @@
 #include "sim/schedule/recorder.h"
 #include "sim/view/timeline.h"
 #include "sim/weather/weather.h"
+#include "sim/workload/let_in.h"
 #include "sim/workload/workload.h"
 #include "sim/world/world.h"
 
@@ -58,7 +59,7 @@ static void phase_begin(fb_sim_world *world, fb_sim_phase phase, uint64_t length
         for (uint32_t s = 0; s < FB_SIM_SPACES; s++) {
             d->spaces[s].rescue_len = d->spaces[s].rescuer = 0;
         }
-        d->caught_ns = 0;
+        d->caught_ns = d->admitted_ns = 0;
     }
     d->phase = phase;
     d->phase_since_ns = world->now_ns;
@@ -384,7 +385,7 @@ static void setup_joiner(fb_sim_world *world, uint32_t s, uint32_t node)
             gate->approving = node;
             fb_write_id(&w, world->spaces[s]);
             fb_write_id(&w, world->nodes[node].id);
-            fb_write_u8(&w, node % 4 == 3 ? 2 : 1);
+            fb_write_u8(&w, fb_sim_role_of(node));
             ask(world, s, from, FB_VERB_SPACE_APPROVE, fb_writer_span(&w));
         }
         if (!wait_or_fail(world, s, from, "space approve")) return;
@@ -574,6 +575,8 @@ static void core_choose(fb_sim_world *world)
     bool all = !world->config.faults || world->config.degree != 0 || nodes < 3 ||
                fb_draw_below(world->seed, FB_SIM_STREAM_HEAL, 0, d->round, 4) != 0;
     for (uint32_t i = 0; i < nodes; i++) all = all || world->nodes[i].forgot;
+    /* Who is out is let in by an admin, who may be anybody. */
+    all = all || d->outs;
     uint64_t mask = fb_draw(world->seed, FB_SIM_STREAM_HEAL, 1, d->round) |
                     UINT64_C(3) << (d->round % (nodes - 1 ? nodes - 1 : 1));
     for (uint32_t i = 0; i < nodes && !all; i++) world->held_apart[i] = (mask >> (i % 64) & 1) == 0;
@@ -581,7 +584,7 @@ static void core_choose(fb_sim_world *world)
 
 /* One admin suffices. In the first space the weather changes roles, but not of two nodes in four;
  * in the second one every fourth node is none, unless it made the space. */
-static bool is_admin(const fb_sim_world *world, uint32_t space, uint32_t node)
+bool fb_sim_stays_admin(const fb_sim_world *world, uint32_t space, uint32_t node)
 {
     if (space == 0) return node % 4 < 2;
     return fb_sim_is_member(world, space, node) &&
@@ -596,7 +599,7 @@ static bool forgot(const fb_sim_world *world, uint32_t space, uint32_t node)
 static bool nobody_knows(const fb_sim_world *world, uint32_t space)
 {
     for (uint32_t i = 0; i < world->config.nodes; i++) {
-        if (is_admin(world, space, i) && !forgot(world, space, i)) return false;
+        if (fb_sim_stays_admin(world, space, i) && !forgot(world, space, i)) return false;
     }
     return true;
 }
@@ -642,7 +645,8 @@ static bool rescue(fb_sim_world *world, uint32_t s, uint32_t node)
         return false;
     }
     if (!gate->invite_void || !d->joins || gate->rescue_len != 0 || gate->rescuer != 0 ||
-        !is_admin(world, s, node) || forgot(world, s, node) || !world->nodes[node].running) {
+        !fb_sim_stays_admin(world, s, node) || forgot(world, s, node) ||
+        !world->nodes[node].running) {
         return false;
     }
     gate->rescuer = node + 1;
@@ -795,7 +799,7 @@ static void liars_forgiven(fb_sim_world *world)
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         if (world->held_apart[i]) return;
     }
-    world->director->behind = false;
+    world->director->behind = world->director->outs = false;
     memset(world->liars, 0, world->config.nodes * sizeof *world->liars);
 }
 
@@ -866,7 +870,8 @@ void fb_sim_at_script(fb_sim_world *world)
                 (unsigned long long)((world->now_ns - d->phase_since_ns) / SECOND), text);
             break;
         }
-        ask_areas(world);
+        fb_sim_let_in(world);
+        if (!world->stop) ask_areas(world);
         break;
     case FB_SIM_PHASE_QUIET:
         if (world->now_ns < d->phase_until_ns) {

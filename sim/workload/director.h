@@ -59,6 +59,9 @@ typedef struct fb_sim_director {
     uint64_t shut_ns;     /* somebody was shut out last; 0: never */
     uint64_t stranger_ns; /* somebody without a name was shut out for long last */
     bool healed_early;    /* since the steps are nearly used up */
+    bool outs;            /* since all agreed last, somebody was put out, or left */
+    uint64_t admitted_ns; /* then: when somebody was last let in again in this HEAL */
+    uint32_t admits;      /* how often one was asked to */
     bool joins;           /* a member of the core lost its disk and joins again */
     bool behind;          /* since all agreed last, a disk was lost or set back */
     uint64_t caught_ns;   /* then: when a batch was applied last in this HEAL; 0: none was */
@@ -79,6 +82,9 @@ void fb_sim_at_script(fb_sim_world *world);
 void fb_sim_director_restored(fb_sim_world *world);
 /* True when the reply was to the director. */
 bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply);
+
+/* One that is an admin of the space throughout, for the weather leaves it alone. */
+bool fb_sim_stays_admin(const fb_sim_world *world, uint32_t space, uint32_t node);
 
 /* Prints what the swarm drew for this round, on standard error or as asked. */
 void fb_sim_round_line(fb_sim_world *world);

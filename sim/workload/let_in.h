@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members that were put out, or left, and how they come back (weather: revoke, leave). */
+#ifndef FB_SIM_WORKLOAD_LET_IN_H
+#define FB_SIM_WORKLOAD_LET_IN_H
+
+#include "sim/world/world.h"
+
+/* What a node is admitted as. */
+uint8_t fb_sim_role_of(uint32_t node);
+
+/* An admin keeps to its part of the table of statements, which are kept for good: is half of it
+ * left to this one? */
+bool fb_sim_may_let_in(const fb_sim_world *world, uint32_t node);
+
+/* While a core heals: has one more let in again that is out, if there is one. */
+void fb_sim_let_in(fb_sim_world *world);
+
+#endif

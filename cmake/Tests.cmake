@@ -144,7 +144,7 @@ file(GLOB FB_ADAPTER_PARTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/conform
   ${CMAKE_SOURCE_DIR}/runtime/command/conformance.c)
 if(TARGET faberio_core_mutants AND FB_ADAPTER_PARTS AND TARGET faberio_io)
   add_executable(adapter_mutants ${CMAKE_SOURCE_DIR}/tests/conformance/adapter_mutants.c
-    ${FB_ADAPTER_PARTS} ${CMAKE_SOURCE_DIR}/io/provider_sodium.c
+    ${FB_ADAPTER_PARTS} ${CMAKE_SOURCE_DIR}/io/keys/provider_sodium.c
     ${CMAKE_SOURCE_DIR}/io/assert.c ${CMAKE_SOURCE_DIR}/sim/world/store.c ${CMAKE_SOURCE_DIR}/sim/world/blobs.c
     ${CMAKE_SOURCE_DIR}/sim/world/fail.c ${CMAKE_SOURCE_DIR}/sim/mutants.c)
   fb_test_program(adapter_mutants faberio_core_mutants PkgConfig::SODIUM PkgConfig::JANSSON)

@@ -2,7 +2,7 @@
 /* A context: who receives, when, who is a member, what was seen. Either it is read, or the member
  * that is wrong is named in text that can be shown. */
 #include "fuzz/envelope_same.h"
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "runtime/conformance/receiver_json.h"
 #include "runtime/text.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "fuzz/envelope_same.h"
-#include "io/address.h"
+#include "io/net/address.h"
 #include "protocol/base/hex.h"
 #include "protocol/base/uuid.h"
 #include "runtime/text.h"

@@ -10,7 +10,7 @@
 #ifdef WORLD_FAST /* keyed hashes instead of libsodium, for many runs */
 #include "sim/world/provider_fast.h"
 #else
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #endif
 #include "protocol/core/digests.h"
 #include "protocol/core/timers.h"

@@ -9,10 +9,10 @@
 
 #include <uv.h>
 
-#include "io/carrier_tcp.h"
-#include "io/outer_import.h"
+#include "io/document_store/import.h"
+#include "io/net/carrier_tcp.h"
 #include "io/recorder.h"
-#include "io/store_lmdb.h"
+#include "io/store/lmdb.h"
 #include "protocol/core/node.h"
 #include "protocol/core/observe.h"
 #include "protocol/core/request.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "io/clock.h"
-#include "io/sealed_file.h"
+#include "io/files/sealed_file.h"
 #include "protocol/core/recording.h"
 
 #define NUMBER_DIGITS 6

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "io/entropy.h"
-#include "io/key_file.h"
-#include "io/new_file.h"
+#include "io/files/new_file.h"
+#include "io/keys/file.h"
 #include "protocol/base/hex.h"
 
 bool fb_home_open(const char *path, fb_home *out, char *why, size_t why_len)

@@ -11,8 +11,8 @@
 #ifndef FB_RUNTIME_HOME_H
 #define FB_RUNTIME_HOME_H
 
-#include "io/key_backup.h"
-#include "io/provider_sodium.h"
+#include "io/keys/backup.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/identity/identity.h"
 
 #define FB_HOME_PATH_MAX 4096

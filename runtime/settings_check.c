@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "io/address.h"
+#include "io/net/address.h"
 #include "io/recorder.h"
 #include "protocol/base/hex.h"
 #include "runtime/command/cli.h"

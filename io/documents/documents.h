@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A document store: where the living records of collections are kept when the local store is not
- * to hold them (DESIGN 7). What implements it is loaded when it is used (io/documents_load.h), and
- * knows nothing of threads, of the local store or of the core's keys.
+ * to hold them (DESIGN 7). What implements it is loaded when it is used (io/document_store/load.h),
+ * and knows nothing of threads, of the local store or of the core's keys.
  *
  * A document is one record: what the core stores of it, which comes back byte by byte, and what it
  * shows, which is for others to read. */

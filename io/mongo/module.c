@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The document store in MongoDB, as a module that is loaded when it is used (io/documents_load.h).
+/* The document store in MongoDB, as a module that is loaded when it is used
+ * (io/document_store/load.h).
  */
-#include "io/documents_load.h"
+#include "io/document_store/load.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "io/address.h"
+#include "io/net/address.h"
 #include "protocol/base/assert.h"
 #include "runtime/api/exchange.h"
 #include "runtime/api/internal.h"

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 
-#include "io/listener.h"
+#include "io/net/listener.h"
 #include "runtime/api/api.h"
 #include "runtime/api/clients.h"
 #include "runtime/api/exchange.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "io/address.h"
+#include "io/net/address.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "io/address.h"
 #include "io/clock.h"
+#include "io/net/address.h"
 #include "protocol/base/cursor.h"
 #include "runtime/api/handlers.h"
 #include "runtime/api/request_codec.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/identity/identity.h"
 #include "runtime/conformance/json.h"
 #include "runtime/conformance/line_in.h"

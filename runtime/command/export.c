@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/new_file.h"
+#include "io/files/new_file.h"
 #include "protocol/base/cursor.h"
 #include "protocol/core/options.h"
 #include "protocol/database/record/record.h"

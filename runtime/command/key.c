@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/key_file.h"
-#include "io/provider_sodium.h"
+#include "io/keys/file.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/hex.h"
 #include "protocol/identity/identity.h"
 #include "runtime/command/cli.h"

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "io/clock.h"
-#include "io/key_backup.h"
-#include "io/new_file.h"
+#include "io/files/new_file.h"
+#include "io/keys/backup.h"
 #include "protocol/base/hex.h"
 #include "runtime/command/cli.h"
 #include "runtime/home.h"

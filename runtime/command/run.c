@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "io/address.h"
 #include "io/clock.h"
 #include "io/loop.h"
+#include "io/net/address.h"
 #include "protocol/base/hex.h"
 #include "runtime/api/api.h"
 #include "runtime/api/request_codec.h"

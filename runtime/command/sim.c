@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "io/entropy.h"
-#include "io/key_file.h"
-#include "io/sealed_file.h"
+#include "io/files/sealed_file.h"
+#include "io/keys/file.h"
 #include "protocol/base/hash.h"
 #include "runtime/command/cli.h"
 #include "runtime/home.h"

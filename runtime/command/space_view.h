@@ -4,7 +4,7 @@
 #ifndef FB_RUNTIME_COMMAND_SPACE_VIEW_H
 #define FB_RUNTIME_COMMAND_SPACE_VIEW_H
 
-#include "io/store_snapshot.h"
+#include "io/store/snapshot.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
 #include "runtime/command/cli.h"

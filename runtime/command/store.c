@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/store_migrate.h"
+#include "io/document_store/migrate.h"
 #include "runtime/command/commands.h"
 #include "runtime/daemon/document_store.h"
 #include "runtime/home.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/cursor.h"
 #include "runtime/conformance/queue.h"
 #include "runtime/exit.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "io/documents_load.h"
+#include "io/document_store/load.h"
 
 static const char *const schemes[] = {"mongodb://", "mongodb+srv://"};
 

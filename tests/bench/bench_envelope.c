@@ -22,7 +22,7 @@
 #include <time.h>
 
 #include "envelope.pb-c.h"
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/draw.h"
 #include "protocol/envelope/envelope.h"
 #include "protocol/identity/identity.h"

@@ -11,9 +11,9 @@
 
 #include "io/clock.h"
 #include "io/entropy.h"
-#include "io/lmdb_env.h"
-#include "io/provider_sodium.h"
-#include "io/store_lmdb.h"
+#include "io/keys/provider_sodium.h"
+#include "io/store/lmdb.h"
+#include "io/store/lmdb_env.h"
 #include "protocol/base/assert.h"
 #include "protocol/core/node.h"
 #include "protocol/core/request.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "io/clock.h"
-#include "io/lmdb_env.h"
+#include "io/store/lmdb_env.h"
 #include "protocol/base/assert.h"
 #include "protocol/store/keys.h"
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "io/clock.h"
-#include "io/documents_load.h"
+#include "io/document_store/load.h"
 #include "protocol/base/assert.h"
 
 #define BATCH  1000u

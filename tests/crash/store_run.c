@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "io/store_check.h"
-#include "io/store_lmdb.h"
+#include "io/store/check.h"
+#include "io/store/lmdb.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/draw.h"
 #include "protocol/base/hash.h"

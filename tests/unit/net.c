@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
 #include "protocol/store/readset.h"

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/mix.h"
 #include "protocol/core/digests.h"
 #include "protocol/core/internal.h"

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "io/provider_sodium.h"
-#include "io/store_lmdb.h"
+#include "io/keys/provider_sodium.h"
+#include "io/store/lmdb.h"
 #include "protocol/core/node.h"
 #include "protocol/database/batch/batch.h"
 #include "protocol/database/tree/tree.h"

@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "io/address.h"
-#include "io/carrier_tcp.h"
+#include "io/net/address.h"
+#include "io/net/carrier_tcp.h"
 
 #define TOTAL (1u << 20)
 

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/hex.h"
 #include "runtime/conformance/receiver_json.h"
 #include "tests/unit/vector_file.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/core/node_id.h"
 #include "protocol/database/batch/batch.h"
 #include "protocol/database/write/write.h"

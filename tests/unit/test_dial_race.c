@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "io/dial_race.h"
+#include "io/net/dial_race.h"
 
 #define BACKLOG_FILLERS 8
 

@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/hex.h"
 #include "protocol/envelope/envelope.h"
 #include "protocol/identity/identity.h"

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/uuid.h"
 #include "protocol/envelope/json.h"
 #include "protocol/identity/identity.h"

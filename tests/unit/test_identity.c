@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/hex.h"
 #include "protocol/identity/identity.h"
 

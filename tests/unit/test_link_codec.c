@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/link/binding.h"
 #include "protocol/link/external.h"
 #include "protocol/link/preamble.h"

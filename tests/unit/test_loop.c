@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "io/keys/provider_sodium.h"
 #include "io/loop.h"
-#include "io/provider_sodium.h"
 #include "protocol/base/cursor.h"
 #include "protocol/store/keys.h"
 #include "protocol/store/writeset.h"

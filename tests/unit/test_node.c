@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/core/internal.h"
 #include "tests/unit/net.h"
 

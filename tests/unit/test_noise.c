@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "io/provider_sodium.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/link/noise.h"
 
 /* A provider that generates the one ephemeral key a vector names, and is libsodium in all else. */

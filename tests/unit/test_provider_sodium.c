@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/key_file.h"
-#include "io/provider_sodium.h"
+#include "io/keys/file.h"
+#include "io/keys/provider_sodium.h"
 #include "protocol/base/hex.h"
 
 static fb_sodium *sodium;

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/files/sealed_file.h"
 #include "io/recorder.h"
-#include "io/sealed_file.h"
 #include "protocol/core/recording.h"
 #include "sim/record/merge.h"
 #include "sim/record/redact.h"

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/lmdb_env.h"
-#include "io/store_check.h"
+#include "io/store/check.h"
+#include "io/store/lmdb_env.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/hash.h"
 

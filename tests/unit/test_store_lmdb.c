@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "io/lmdb_env.h"
-#include "io/store_lmdb.h"
-#include "io/store_snapshot.h"
+#include "io/store/lmdb.h"
+#include "io/store/lmdb_env.h"
+#include "io/store/snapshot.h"
 #include "protocol/store/readset.h"
 #include "protocol/store/writeset.h"
 

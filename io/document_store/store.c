@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/document_store/store.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/clock.h"
+#include "protocol/base/assert.h"
+#include "protocol/database/keys.h"
+#include "protocol/store/keys.h"
+#include "protocol/store/writeset.h"
+
+struct fb_store_documents {
+    fb_lmdb_env *env;
+    fb_keeping keeping;
+    fb_worker *worker;
+    fb_outer *token;              /* not written yet */
+    bool token_writing;           /* ... but by the group at hand */
+    _Atomic uint64_t late;        /* documents of earlier starts that were taken away again */
+    _Atomic uint64_t overwritten; /* edits of which nothing is left to be taken */
+    fb_room room;                 /* of the group that is being committed */
+};
+
+/* Where the watch goes on: no entry has this key, as no tag is zero. */
+static const uint8_t token_key[] = {FB_TAG_REDO, 0};
+
+static int look(void *user, fb_span key, fb_span *value)
+{
+    fb_store_documents *sd = user;
+    return fb_lmdb_env_look(sd->env, key, value);
+}
+
+static int scan(void *user, fb_span low, fb_span high,
+                void (*each)(void *each_user, fb_span key, fb_span value), void *each_user)
+{
+    fb_store_documents *sd = user;
+    return fb_lmdb_env_scan(sd->env, low, high, each, each_user);
+}
+
+int fb_store_documents_open(fb_lmdb_env *env, const fb_documents_ops *ops, fb_documents *documents,
+                            const fb_worker_ops *callbacks, fb_store_documents **out)
+{
+    fb_store_documents *sd = calloc(1, sizeof *sd);
+    FB_ASSERT(sd != NULL);
+    sd->env = env;
+    const fb_split_store store = {look, scan, sd};
+    int rc = fb_keeping_open(&sd->keeping, &store, NULL);
+    fb_span token = {NULL, 0};
+    if (rc == 0) rc = look(sd, fb_span_of(token_key, sizeof token_key), &token);
+    if (rc == 0) {
+        sd->worker = fb_worker_new(ops, documents, sd->keeping.start, token, callbacks);
+        if (sd->worker == NULL) rc = EAGAIN;
+    }
+    if (rc == 0) rc = fb_store_documents_resume(sd);
+    if (rc == 0) {
+        *out = sd;
+    } else {
+        fb_store_documents_free(sd);
+    }
+    return rc;
+}
+
+int fb_store_documents_resume(fb_store_documents *sd)
+{
+    fb_job *found;
+    int rc = fb_job_found(&sd->keeping.split, &found);
+    if (rc == 0 && found != NULL) fb_worker_job(sd->worker, found);
+    return rc;
+}
+
+void fb_store_documents_stop(fb_store_documents *sd)
+{
+    fb_worker_free(sd->worker);
+    sd->worker = NULL;
+}
+
+void fb_store_documents_free(fb_store_documents *sd)
+{
+    if (sd == NULL) return;
+    fb_worker_free(sd->worker);
+    fb_keeping_free(&sd->keeping);
+    fb_outer_free(sd->token);
+    fb_room_free(&sd->room);
+    free(sd);
+}
+
+int fb_store_documents_read(fb_store_documents *sd, uint64_t operation, uint64_t incarnation,
+                            uint64_t w, fb_span read_set, fb_span local, bool *taken)
+{
+    fb_reading *reading;
+    int rc = fb_reading_needed(&sd->keeping.split, read_set, taken);
+    if (rc != 0 || !*taken) return rc;
+    rc = fb_reading_begin(&sd->keeping.split, read_set, local, &reading);
+    *taken = rc == 0;
+    if (rc != 0) return rc;
+    reading->operation = operation;
+    reading->incarnation = incarnation;
+    reading->w = w;
+    fb_worker_read(sd->worker, reading);
+    return 0;
+}
+
+int fb_store_documents_split(fb_store_documents *sd, uint64_t incarnation, uint64_t w, fb_span set,
+                             fb_span *local)
+{
+    return fb_keeping_split(&sd->keeping, incarnation, w, set, local);
+}
+
+int fb_store_documents_clean(fb_store_documents *sd, fb_span *set)
+{
+    fb_span served;
+    int rc = fb_keeping_clean(&sd->keeping, &served);
+    *set = served;
+    sd->token_writing = rc == 0 && sd->token != NULL;
+    if (!sd->token_writing) return rc;
+    fb_span token = sd->token->token;
+    size_t bytes = fb_write_entry_bytes(sizeof token_key, token.len);
+    fb_writer w = fb_writer_of(fb_room_take(&sd->room, served.len + bytes), served.len + bytes);
+    fb_write_span(&w, served);
+    fb_write_u8(&w, FB_WRITE_PUT);
+    fb_write_u8(&w, 0);
+    fb_write_u16(&w, sizeof token_key);
+    fb_write_u32(&w, (uint32_t)token.len);
+    fb_write_bytes(&w, token_key, sizeof token_key);
+    fb_write_span(&w, token);
+    while (w.at < w.cap) fb_write_u8(&w, 0);
+    *set = fb_writer_span(&w);
+    return 0;
+}
+
+int fb_store_documents_over(fb_store_documents *sd, bool committed, uint64_t incarnation,
+                            uint64_t w)
+{
+    fb_job *job;
+    int rc = fb_keeping_over(&sd->keeping, committed, incarnation, w, &job);
+    if (job != NULL) fb_worker_job(sd->worker, job);
+    if (committed && sd->token_writing) {
+        fb_outer_free(sd->token);
+        sd->token = NULL;
+    }
+    sd->token_writing = false;
+    fb_room_free(&sd->room);
+    return rc;
+}
+
+void fb_store_documents_served(fb_store_documents *sd, fb_job *job, uint64_t start)
+{
+    fb_keeping_served(&sd->keeping, job, start);
+}
+
+bool fb_store_documents_wants_cleaning(const fb_store_documents *sd, bool idle)
+{
+    return fb_keeping_wants_cleaning(&sd->keeping, idle);
+}
+
+uint64_t fb_store_documents_again_at(const fb_store_documents *sd)
+{
+    return fb_keeping_again_at(&sd->keeping);
+}
+
+int fb_store_documents_again(fb_store_documents *sd)
+{
+    fb_job *job = NULL;
+    int rc = 0;
+    do {
+        rc = fb_keeping_again(&sd->keeping, fb_clock_awake_or_not_ms(), &job);
+        if (job != NULL) fb_worker_job(sd->worker, job);
+    } while (rc == 0 && job != NULL);
+    return rc;
+}
+
+/* What other programs did */
+
+/* The document of a record that is deleted: an earlier process of this node had it on its way when
+ * that was decided, or another program put it back. Taken away, guarded as ever. */
+static void take_away(fb_store_documents *sd, const fb_outer *outer, uint32_t area)
+{
+    fb_room room = {.source = sd->keeping.split.room.source};
+    fb_job *job = fb_room_take_zeroed(&room, sizeof *job);
+    job->room = room;
+    job->records = fb_room_take(&job->room, sizeof *job->records);
+    job->record_count = 1;
+    fb_span name = fb_span_of(outer->collection, strlen(outer->collection) + 1);
+    job->records[0] = (fb_job_record){.area = area, .id = outer->id};
+    job->records[0].collection = (const char *)fb_room_copy(&job->room, name).p;
+    fb_worker_job(sd->worker, job);
+}
+
+static bool is_in(const fb_job *jobs, fb_span key, const fb_redo *redo)
+{
+    for (const fb_job *job = jobs; job != NULL; job = job->next) {
+        for (size_t i = 0; i < job->redo_count; i++) {
+            const fb_job_redo *served = &job->redo[i];
+            if (served->incarnation == redo->incarnation && served->w == redo->w &&
+                fb_span_equal(served->key, key)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What the local store has of a record: that it is deleted; that a write of it is on its way. */
+static int is_known(fb_store_documents *sd, uint32_t area, fb_id id, bool *dead, bool *waits)
+{
+    uint8_t key[FB_RECORD_KEY_BYTES], named[1 + FB_RECORD_KEY_BYTES];
+    fb_span record = fb_key_record(key, area, id), waiting = fb_redo_key(record, named), stored;
+    int rc = look(sd, record, &stored);
+    *dead = rc == 0 && stored.len != 0;
+    *waits = false;
+    if (rc == 0) rc = look(sd, waiting, &stored);
+    if (rc != 0 || stored.len == 0) return rc;
+    fb_redo redo;
+    *waits = fb_redo_read(stored, &redo) && !is_in(sd->keeping.served, waiting, &redo) &&
+             !is_in(sd->keeping.doubtful, waiting, &redo);
+    return 0;
+}
+
+int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forward)
+{
+    *forward = false;
+    if (outer->kind == FB_OUTER_TOKEN) {
+        fb_outer_free(sd->token);
+        sd->token = outer;
+        return 0;
+    }
+    fb_split_named named;
+    bool known, waits = false, dead = false;
+    int rc = fb_split_find(&sd->keeping.split, outer->collection, &named, &known);
+    bool all = outer->kind == FB_OUTER_DROPPED && outer->collection[0] == 0;
+    if (rc == 0 && known) {
+        rc = is_known(sd, named.area, outer->id, &dead, &waits);
+        outer->space = named.space;
+        outer->area = named.id;
+    }
+    if (rc != 0 || (!known && !all)) {
+        fb_store_documents_outer_done(sd, outer);
+        return rc;
+    }
+    switch (outer->kind) {
+    case FB_OUTER_STALE:
+        if (dead) take_away(sd, outer, named.area);
+        if (dead) atomic_fetch_add(&sd->late, 1);
+        break;
+    case FB_OUTER_DELETE:
+    case FB_OUTER_LOST:
+        /* What this node removed, it knows to be deleted. */
+        if (!dead && !waits && outer->look) {
+            fb_worker_outer(sd->worker, outer);
+            return 0;
+        }
+        *forward = !dead && !waits;
+        break;
+    case FB_OUTER_EDIT:
+        if (outer->restore.len != 0) {
+            fb_worker_outer(sd->worker, outer);
+            return 0;
+        }
+        *forward = outer->field_count != 0 || !outer->has_base;
+        if (!*forward && outer->overwrote) atomic_fetch_add(&sd->overwritten, 1);
+        break;
+    case FB_OUTER_LEFT:
+    case FB_OUTER_DROPPED:
+        *forward = true;
+        break;
+    case FB_OUTER_TOKEN:
+        break;
+    }
+    if (!*forward) fb_store_documents_outer_done(sd, outer);
+    return 0;
+}
+
+void fb_store_documents_outer_done(fb_store_documents *sd, fb_outer *outer)
+{
+    fb_outer_free(outer);
+    fb_worker_outer_done(sd->worker);
+}
+
+void fb_store_documents_outer_again(fb_store_documents *sd, fb_outer *outer)
+{
+    fb_worker_outer(sd->worker, outer);
+}
+
+bool fb_store_documents_has_token(const fb_store_documents *sd)
+{
+    return sd->token != NULL;
+}
+
+void fb_store_documents_stats(fb_store_documents *sd, fb_worker_stats *out)
+{
+    fb_worker_stats_get(sd->worker, out);
+    out->late = atomic_load(&sd->late);
+    out->overwritten = atomic_load(&sd->overwritten);
+}

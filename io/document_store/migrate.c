@@ -449,11 +449,23 @@ static void redo_back(void *user, fb_span key, fb_span stored)
     if (redo.kind == FB_WRITE_PUT && own.p[0] == FB_TAG_RECORD) m->stats->records++;
 }
 
+/* What stood where no document was to be (split.h): here there is no record then. */
+static void deletion_back(void *user, fb_span key, fb_span stored)
+{
+    migrating *m = user;
+    if (stored.len == FB_RECORD_EMPTY_BYTES) {
+        set_add(&m->set, FB_WRITE_DELETE, key, (fb_span){NULL, 0});
+    }
+}
+
 /* From here on this store has everything. */
 static fb_status end_documents(migrating *m)
 {
     static const uint8_t low[] = {FB_TAG_REDO}, high[] = {FB_TAG_REDO + 1};
+    static const uint8_t first[] = {FB_TAG_RECORD}, end[] = {FB_TAG_RECORD + 1};
     m->set.len = 0;
+    FB_TRY(failed(m, scan(m, fb_span_of(first, sizeof first), fb_span_of(end, sizeof end),
+                          deletion_back, m)));
     FB_TRY(failed(
         m, scan(m, fb_span_of(low, sizeof low), fb_span_of(high, sizeof high), redo_back, m)));
     return write_sets(m, fb_span_of(m->set.bytes, m->set.len), (fb_span){NULL, 0});

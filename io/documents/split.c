@@ -248,7 +248,9 @@ static int split_record(splitting *s, const fb_write_entry *entry, uint32_t area
     if (entry->kind == FB_WRITE_PUT) {
         local_put(s, entry->key, entry->value);
     } else {
-        local_delete(s, entry->key);
+        /* What says that a document which stands there all the same is none of ours. */
+        uint8_t empty[FB_RECORD_EMPTY_BYTES];
+        local_put(s, entry->key, fb_record_empty(id, empty));
     }
     redo(s, FB_WRITE_DELETE, entry->key, (fb_span){NULL, 0});
     return 0;
@@ -312,7 +314,7 @@ int fb_split_write(fb_split *split, uint64_t incarnation, uint64_t w, fb_span se
         }
         entries++;
         /* At most two entries for one, the second with a redo head and a longer key. */
-        bytes += fb_write_entry_bytes(entry.key.len, entry.value.len) +
+        bytes += fb_write_entry_bytes(entry.key.len, entry.value.len + FB_RECORD_EMPTY_BYTES) +
                  fb_write_entry_bytes(entry.key.len + 1, FB_REDO_HEAD_BYTES + entry.value.len);
     }
     splitting s = {.split = split, .incarnation = incarnation, .w = w, .room = room};

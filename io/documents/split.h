@@ -3,7 +3,9 @@
  *
  * A record of a collection that shows something is a document; so are its values that are stored
  * apart. All else is local: what belongs to the node, the space's own statements, and records of
- * which only the deletion is left, as there is nothing of them to read.
+ * which only the deletion is left, as there is nothing of them to read. Where the core deletes a
+ * record, an empty one (record.h) takes its place in the local store: a document that stands there
+ * all the same, put back by whomever, is none of ours then. To who reads it is as good as nothing.
  *
  * What a write set puts into documents stands in the local store as redo entries, written with the
  * rest of the set in one transaction, until the document store has it (DESIGN 7). They lie over

@@ -264,6 +264,15 @@ bool fb_op_read_range(fb_op *op, fb_span low, fb_span high, uint32_t value_bytes
     return add_item(op, &item);
 }
 
+bool fb_op_read_fits(const fb_op *op, uint32_t keys, size_t bytes)
+{
+    uint32_t items = keys;
+    for (uint32_t i = 0; i <= op->round && i < FB_READ_ROUNDS_MAX; i++)
+        items += op->rounds[i].items;
+    return !op->failed && items <= FB_READ_ITEMS_MAX && op->round < FB_READ_ROUNDS_MAX &&
+           keys * (size_t)(FB_READ_ITEM_HEAD + 4) + bytes <= op->block_cap - op->block_used;
+}
+
 static bool send_read(fb_node *node, fb_op *op)
 {
     const fb_op_round_bytes *round = &op->rounds[op->round - 1];

@@ -58,6 +58,8 @@ void fb_op_abandon(fb_node *node, fb_op *op);
 bool fb_op_read_key(fb_op *op, fb_span key, uint32_t value_bytes);
 bool fb_op_read_range(fb_op *op, fb_span low, fb_span high, uint32_t value_bytes, uint32_t items,
                       uint32_t bytes, bool descending);
+/* So many keys of so many bytes together can be asked for in this round. */
+bool fb_op_read_fits(const fb_op *op, uint32_t keys, size_t bytes);
 /* Sends it. An empty read set is allowed: run is called in this step. */
 void fb_op_issue(fb_node *node, fb_op *op);
 

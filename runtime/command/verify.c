@@ -92,6 +92,7 @@ static void record_check(verify *v, const fb_view_area *area, fb_span key, fb_st
         wrong(v, area, &id, "the record is damaged");
         return;
     }
+    if (fb_record_is_empty(&record)) wrong(v, area, &id, "a deleted record was left behind");
     fb_record_fingerprint(id, record.state, fingerprint);
     item_add(v, id, fingerprint);
     if (memcmp(fingerprint, record.fingerprint, sizeof fingerprint) != 0) {

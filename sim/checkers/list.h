@@ -61,6 +61,7 @@ extern const fb_sim_check fb_sim_check_documents_are_records;
 extern const fb_sim_check fb_sim_check_documents_recover;
 extern const fb_sim_check fb_sim_check_documents_redo_bounded;
 extern const fb_sim_check fb_sim_check_folded_below_cut;
+extern const fb_sim_check fb_sim_check_dead_are_folded;
 extern const fb_sim_check fb_sim_check_compare_in_proportion;
 
 /* Keys of what checks remember: never 0. */

@@ -69,6 +69,15 @@ static void put(void *user, uint32_t depth, const uint8_t key[16], const fb_tree
     s->puts++;
 }
 
+static void drop(void *user, uint32_t depth, const uint8_t key[16])
+{
+    store *s = user;
+    stored *at = find(s, depth, key);
+    assert_non_null(at);
+    assert_true(depth > 0);
+    *at = s->nodes[--s->count];
+}
+
 static int by_key(const void *a, const void *b)
 {
     return memcmp(a, b, 16);
@@ -80,7 +89,7 @@ static void grow(uint32_t count, uint32_t shared, uint64_t stream)
     fb_seed seed = {3, 4};
     store *s = calloc(1, sizeof *s);
     uint8_t *items = calloc(count, FB_TREE_ITEM_BYTES);
-    fb_tree_ops ops = {s, get, put};
+    fb_tree_ops ops = {s, get, put, drop};
     uint32_t n = 0, levels = 0, split_seen = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint8_t key[16] = {0}, fingerprint[16] = {0}, root[16], again[16];
@@ -143,7 +152,7 @@ static void order_does_not_matter(void **state)
     uint8_t roots[2][16];
     for (uint32_t run = 0; run < 2; run++) {
         store *s = calloc(1, sizeof *s);
-        fb_tree_ops ops = {s, get, put};
+        fb_tree_ops ops = {s, get, put, drop};
         uint32_t levels = 0;
         for (uint32_t i = 0; i < 200; i++) {
             uint32_t item = run == 0 ? i : 199 - i;
@@ -151,7 +160,7 @@ static void order_does_not_matter(void **state)
             for (uint32_t b = 0; b < 16; b++) id.b[b] = (uint8_t)fb_draw(seed, 1, item, b);
             uint8_t key[16], fingerprint[16] = {0};
             fb_tree_key(id, key);
-            fingerprint[15] = (uint8_t)item;
+            fingerprint[15] = (uint8_t)(item + 1);
             bool grown;
             assert_int_equal(fb_tree_set(&ops, key, fingerprint, &grown, &levels, roots[run]),
                              FB_OK);
@@ -159,6 +168,61 @@ static void order_does_not_matter(void **state)
         free(s);
     }
     assert_memory_equal(roots[0], roots[1], 16);
+}
+
+/* Items come and go; what is left has the fingerprint of a tree that never had the others, and when
+ * nothing is left there is no node but the root. */
+static void shrink(uint32_t count, uint32_t shared, uint32_t stream)
+{
+    fb_seed seed = {5, 6};
+    store *s = calloc(1, sizeof *s);
+    uint8_t *items = calloc(count, FB_TREE_ITEM_BYTES);
+    fb_tree_ops ops = {s, get, put, drop};
+    uint32_t n = 0, levels = 0;
+    uint8_t root[16] = {0}, again[16];
+    bool moved;
+    for (uint32_t i = 0; i < 6 * count; i++) {
+        bool comes =
+            n == 0 || (i < 3 * count && n < count && fb_draw(seed, stream, i, 20) % 3 != 0);
+        if (comes) {
+            uint8_t item[FB_TREE_ITEM_BYTES] = {0};
+            for (uint32_t b = shared; b < 16; b++) item[b] = (uint8_t)fb_draw(seed, stream, i, b);
+            fb_store_be(item + 16, i + 1, 8);
+            assert_int_equal(fb_tree_set(&ops, item, item + 16, &moved, &levels, root), FB_OK);
+            assert_true(moved);
+            memcpy(items + (size_t)n++ * FB_TREE_ITEM_BYTES, item, sizeof item);
+            qsort(items, n, FB_TREE_ITEM_BYTES, by_key);
+        } else {
+            uint8_t *item = items + (size_t)(fb_draw(seed, stream, i, 21) % n) * FB_TREE_ITEM_BYTES,
+                    key[16];
+            memcpy(key, item, sizeof key);
+            assert_int_equal(fb_tree_unset(&ops, key, &moved, &levels, root), FB_OK);
+            assert_true(moved);
+            memmove(item, item + FB_TREE_ITEM_BYTES,
+                    (size_t)(items + --n * FB_TREE_ITEM_BYTES - item));
+            uint8_t before[16];
+            memcpy(before, root, sizeof before);
+            assert_int_equal(fb_tree_unset(&ops, key, &moved, &levels, root), FB_OK);
+            assert_false(moved);
+            memcpy(root, before, sizeof before);
+        }
+        fb_tree_recompute(items, n, again);
+        assert_memory_equal(root, again, 16);
+        if (n != 0) continue;
+        assert_int_equal(s->count, 1);
+        assert_int_equal(levels, 0);
+    }
+    assert_true(s->puts > 4 * count);
+    free(items);
+    free(s);
+}
+
+static void shrinks_as_recomputed(void **state)
+{
+    (void)state;
+    shrink(300, 0, 1);
+    shrink(40, 3, 2);
+    shrink(40, 14, 3);
 }
 
 static void damaged_nodes_are_told(void **state)
@@ -180,9 +244,8 @@ static void damaged_nodes_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grows_as_recomputed),
-        cmocka_unit_test(long_splits_as_recomputed),
-        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(grows_as_recomputed),    cmocka_unit_test(long_splits_as_recomputed),
+        cmocka_unit_test(order_does_not_matter),  cmocka_unit_test(shrinks_as_recomputed),
         cmocka_unit_test(damaged_nodes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

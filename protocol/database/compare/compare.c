@@ -202,6 +202,10 @@ static bool read_view(fb_reader *r, fb_tree_node *out)
         out->count = fb_read_u8(r);
         if (out->count > FB_TREE_BUCKET_MAX) return false;
         fb_read_into(r, out->bytes, (size_t)out->count * FB_TREE_ITEM_BYTES);
+        for (uint32_t i = 1; i < out->count && !r->failed; i++) {
+            const uint8_t *item = out->bytes + (size_t)i * FB_TREE_ITEM_BYTES;
+            if (memcmp(item - FB_TREE_ITEM_BYTES, item, 16) >= 0) return false;
+        }
     } else if (!r->failed && out->kind != 0) {
         return false;
     }

@@ -19,6 +19,7 @@ typedef struct serve_context {
     uint64_t serial;
     uint32_t count; /* paths, or dots of the record */
     uint32_t len;   /* bytes of arguments that they take */
+    uint32_t levels;
 } serve_context;
 
 static fb_compare_serve *alive(fb_node *node, uint32_t slot, uint64_t serial)
@@ -142,7 +143,7 @@ static void record_run(fb_node *node, fb_op *op)
     if (serve == NULL) return;
     serve->busy = false;
     fb_reader r = arguments_of(serve);
-    fb_read_id(&r);
+    fb_path path = fb_path_to(fb_read_id(&r), c->levels);
     fb_read_u8(&r);
     serve->at += c->len;
     serve->count--;
@@ -153,6 +154,8 @@ static void record_run(fb_node *node, fb_op *op)
     if (status == FB_OK && fb_op_value(node, op, 0, &entry)) {
         status = entry.value.len == entry.value_len ? fb_record_decode(entry.value, &record)
                                                     : FB_ERR_LIMIT;
+    } else if (status == FB_OK && !fb_path_is_free(node, op, c->count + 1, &path)) {
+        status = FB_ERR_AGAIN; /* it was lost here, which says nothing about it */
     }
     fb_stage *stage = &node->database->stage;
     fb_stage_clear(node);
@@ -197,7 +200,9 @@ static void serve_record(fb_node *node, uint32_t slot)
                             FB_VECTOR_VALUE_BYTES);
     }
     c->len = (uint32_t)r.at;
-    if (!ok) {
+    c->levels = fb_area_get(node, serve->area)->root_info.levels;
+    const fb_path path = fb_path_to(record, c->levels);
+    if (!ok || !fb_path_ask(node, op, serve->area, &path)) {
         fb_op_abandon(node, op);
         fb_call_finish(node, serve->call, FB_ERR_LIMIT);
         return;

@@ -199,6 +199,7 @@ fb_status fb_record_prune(fb_id id, const fb_record *record, fb_gone gone, void 
     merged->stored = fb_span_of(out, frame + state.len + m.values.at);
     merged->conflict = false;
     merged->values = m.kept;
+    merged->empty = state.len <= FB_RECORD_EMPTY_STATE;
     *dropped = m.dropped;
     return FB_OK;
 }

@@ -14,8 +14,6 @@
  * Where batches are folded, what they had replaced is left out by the marks of those that stay
  * (mark.h). No cut reaches below what is folded: who states one keeps to what it has reported
  * (report.c); should one be stated all the same, it acts at the stable cut. */
-#include "protocol/database/cut/mend.h"
-
 #include "protocol/base/mutant.h"
 #include "protocol/database/batch/mark.h"
 #include "protocol/database/compare/compare.h"
@@ -54,7 +52,6 @@ struct fb_mend {
     uint32_t count, at;
     fb_id records[FB_BATCH_CHANGES_MAX];
     /* The record at hand: as merged so far. */
-    bool touched; /* by a change that stays */
     uint8_t *state;
     size_t state_len;
     uint8_t from[FB_BATCH_KEY_BYTES + 1];
@@ -397,7 +394,6 @@ static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_i
         at->dot = (fb_dot){signer, batch->incarnation, batch->first_seq + i};
         fb_record record;
         fb_merged merged;
-        m->touched = true;
         if (fb_record_decode(fb_span_of(m->state, m->state_len), &record) != FB_OK ||
             fb_record_merge(&record, &changes[i], at->dot, &ops, node->database->stage.merged,
                             node->database->stage.scratch, node->database->record_max,
@@ -647,7 +643,7 @@ fb_status fb_mend_load(fb_node *node, uint32_t area, fb_id peer, uint64_t incarn
 
 /* The record as it is from now on. */
 
-static fb_status stage_record(fb_node *node, fb_op *op, const fb_reads *reads, bool vanishes)
+static fb_status stage_record(fb_node *node, const fb_reads *reads)
 {
     struct fb_mend *m = node->database->mend;
     fb_stage *stage = &node->database->stage;
@@ -670,26 +666,13 @@ static fb_status stage_record(fb_node *node, fb_op *op, const fb_reads *reads, b
             fb_stage_delete(node, fb_key_field(key, local, id, field.name, bytes));
         }
     }
-    fb_mend_path path = {node, reads, &stage->areas[place], local, {0}, {0}};
-    fb_tree_key(id, path.key);
-    uint8_t key[FB_RECORD_KEY_BYTES];
-    if (vanishes) {
-        uint32_t next = reads->record + reads->levels + 1;
-        /* The items of the second round, as they were asked for in the first. */
-        for (uint32_t i = 0; i < FB_TREE_FAN; i++) path.beside[i] = FB_NONE;
-        FB_TRY(fb_mend_tree_places(&path, &next));
-        FB_TRY(fb_mend_tree_unset(&path));
-        fb_stage_delete(node, fb_key_record(key, local, id));
-    } else {
-        FB_TRY(fb_mend_tree_set(&path, after.fingerprint));
-        fb_stage_put(node, fb_key_record(key, local, id), fb_span_of(m->state, m->state_len));
-    }
-    (void)op;
-    fb_staged_change *out = &stage->changes[stage->change_count++];
     int64_t stamp;
-    *out = (fb_staged_change){.area = place, .record = id};
-    out->deleted = vanishes || !fb_record_visible(&after, INT64_MAX, &stamp);
-    return stage->overflow ? FB_ERR_LIMIT : FB_OK;
+    fb_merged merged = {.stored = fb_span_of(m->state, m->state_len),
+                        .empty = fb_record_is_empty(&after),
+                        .values = fb_record_visible(&after, INT64_MAX, &stamp) ? 1 : 0};
+    memcpy(merged.fingerprint, after.fingerprint, sizeof merged.fingerprint);
+    return fb_stage_rewrite(node, reads, place, id, &merged,
+                            &stage->changes[stage->change_count++]);
 }
 
 static void observe_mended(fb_node *node)
@@ -707,21 +690,7 @@ static void commit_run(fb_node *node, fb_op *op)
     struct fb_mend *m = node->database->mend;
     if (!is_current(node, op)) return;
     const fb_reads reads = {op, 0, fb_area_get(node, m->area)->root_info.levels};
-    bool vanishes = !m->touched;
-    if (vanishes && fb_op_round(op) == 1) {
-        fb_stage_clear(node);
-        uint32_t place = fb_stage_area(node, m->area), next = reads.levels + 1;
-        fb_mend_path path = {
-            node, &reads, &node->database->stage.areas[place], fb_area_get(node, m->area)->local,
-            {0},  {0}};
-        fb_tree_key(m->records[m->at], path.key);
-        if (fb_mend_tree_beside(&path, op, &next) == FB_OK) {
-            m->busy = true;
-            fb_op_issue(node, op);
-            return;
-        }
-    }
-    fb_status status = stage_record(node, op, &reads, vanishes);
+    fb_status status = stage_record(node, &reads);
     size_t bytes, entries;
     fb_stage_size(node, &bytes, &entries);
     size_t mark = m->marked ? 0 : fb_write_entry_bytes(FB_MENDING_KEY_BYTES, MARK_BYTES);
@@ -883,10 +852,7 @@ static void go(fb_node *node)
         begin_read(node);
         break;
     case MEND_SCAN:
-        if (m->from_len == 0) {
-            m->state_len = 0;
-            m->touched = false;
-        }
+        if (m->from_len == 0) m->state_len = 0;
         begin_page(node, scan_run, 0, 0);
         break;
     case MEND_VALUES:

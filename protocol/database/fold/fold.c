@@ -10,27 +10,39 @@
  * whatever it had replaced in batches that stay is marked itself. A pass that could not look at all
  * of it, or an area that was mended, begins to count anew.
  *
- * Of a record that is deleted the batch of the delete stays: it is what tells that the record was
- * there. The last batch of each life stays, as its signed header proves that those before it were,
- * and so does the last one below the cut, which a life may be cut at. Of reports nothing depends,
- * so they are taken away at once. */
+ * A delete is dead from the start: nothing of it lives, ever. It goes as others do, when what it
+ * replaced is marked; a record of which nothing is left is no item of the tree, so nobody can tell
+ * who has taken its batches away. A batch stays while a record holds one of the dots that it
+ * replaces for a change that has not come: that is known from nowhere else.
+ *
+ * A record that is not there is empty, and all that was put into it is dead; but only if it is no
+ * item of the tree either. Else it was lost, and its batches are what brings it back elsewhere.
+ *
+ * The last batch of each life stays, as its signed header proves that those before it were, and so
+ * does the last one below the cut, which a life may be cut at. Of reports nothing depends, so they
+ * are taken away at once. */
 #include "protocol/base/mutant.h"
 #include "protocol/database/batch/mark.h"
 #include "protocol/database/state.h"
+#include "protocol/database/tree/path.h"
 
 /* Passes between the one in which a batch became dead for ever and the one that takes it away. */
 #define SETTLED_PASSES 2u
 #define WRITE_BYTES    8000u
 #define ENTRIES        (3u * FB_FOLD_BATCHES_MAX)
+/* Items of an operation: the batches, their marks, then their records. */
+#define FIRST_RECORD 2u
 
 typedef struct fold_context {
     uint32_t area;
     uint32_t pass;
     uint32_t records; /* that the second round asked for */
-    bool any;         /* some batch was looked at, `key` is the last one */
-    bool all;         /* nothing is left behind it */
-    bool last;        /* the batch at hand is the last one of its life, as far as is known */
-    fb_span folds;    /* keys of the batches that the second round is about */
+    uint32_t paths;   /* of the first of them, `levels` down */
+    uint32_t levels;
+    bool any;      /* some batch was looked at, `key` is the last one */
+    bool all;      /* nothing is left behind it */
+    bool last;     /* the batch at hand is the last one of its life, as far as is known */
+    fb_span folds; /* keys of the batches that the second round is about */
     uint8_t key[FB_BATCH_KEY_BYTES];
 } fold_context;
 
@@ -78,17 +90,6 @@ uint64_t fb_fold_cut(const fb_node *node, uint32_t index, fb_id signer, uint64_t
     return any && all ? UINT64_MAX : 0;
 }
 
-/* Was it here when the last pass ended, so that it is below the cut now? */
-static bool is_settled(const fb_node *node, uint32_t index, const uint8_t *entry)
-{
-    fb_dot dot = fb_dots_at((fb_dots){entry, 1}, 0);
-    uint32_t at = fb_vector_find(node, index, dot.node, dot.incarnation);
-    if (at != FB_NONE && !fb_vector_get(node, at)->closed) {
-        return dot.seq <= fb_vector_get(node, at)->marked_seq;
-    }
-    return fb_fold_cut(node, index, dot.node, dot.incarnation) != 0;
-}
-
 static bool is_among(const uint8_t *entries, uint32_t count, size_t each, const uint8_t *dot)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -97,28 +98,46 @@ static bool is_among(const uint8_t *entries, uint32_t count, size_t each, const 
     return false;
 }
 
-/* Something that no statement takes away lives in the record. */
-static bool lives_for_sure(const fb_node *node, uint32_t index, const fb_record *record)
+static bool is_awaited(fb_dots pending, fb_dots replaced)
 {
-    for (uint32_t i = 0; i < record->existence_count; i++) {
-        if (is_settled(node, index, record->existence + (size_t)i * FB_EXISTENCE_BYTES)) {
-            return true;
+    for (uint32_t i = 0; i < replaced.count; i++) {
+        if (fb_dots_cover(pending, replaced.p + (size_t)i * FB_DOT_BYTES)) return true;
+    }
+    return false;
+}
+
+/* The record keeps a dot that the change replaces, for when that comes. */
+static bool holds_back(const fb_record *record, const fb_change *change)
+{
+    bool deletes = change->op == FB_CHANGE_DELETE;
+    if (is_awaited(deletes ? record->whole_pending : record->existence_pending, change->replaced)) {
+        return true;
+    }
+    fb_change_walk walk = fb_change_walk_of(change);
+    fb_change_field field;
+    while (fb_change_next(&walk, &field)) {
+        fb_record_walk columns = fb_record_walk_of(record);
+        fb_record_field column;
+        while (fb_record_next(&columns, &column)) {
+            if (fb_span_equal(column.name, field.name) &&
+                is_awaited(column.pending, field.replaced)) {
+                return true;
+            }
         }
     }
     return false;
 }
 
 /* What of a change is dead in its record now: bits from `bit` on. */
-static void look(const fb_node *node, uint32_t index, const fb_record *record,
-                 const fb_change *change, fb_dot dot, uint32_t bit, uint8_t *dead)
+static void look(const fb_record *record, const fb_change *change, fb_dot dot, uint32_t bit,
+                 uint8_t *dead)
 {
     uint8_t bytes[FB_DOT_BYTES];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     fb_write_dot(&w, dot);
-    bool gone =
-        change->op == FB_CHANGE_DELETE
-            ? lives_for_sure(node, index, record)
-            : !is_among(record->existence, record->existence_count, FB_EXISTENCE_BYTES, bytes);
+    bool gone = MUTANT(DELETES_STAY, true, change->op != FB_CHANGE_DELETE) &&
+                !is_among(record->existence, record->existence_count, FB_EXISTENCE_BYTES, bytes) &&
+                !holds_back(record, change);
     if (MUTANT(LIVING_FOLDED, gone, true)) fb_mark_set(dead, bit);
     fb_change_walk walk = fb_change_walk_of(change);
     fb_change_field field;
@@ -220,10 +239,23 @@ static bool is_last(const fb_node *node, const fb_op *op, uint32_t at)
     return MUTANT(LAST_OF_A_LIFE_FOLDED, memcmp(key.p, next.p, FB_BATCH_KEY_BYTES - 8) != 0, false);
 }
 
-/* False: they are more than an operation reads, and stay. */
-static bool ask_records(fb_node *node, fb_op *op, const fold_context *c)
+/* With each of the first records its way through the tree, as far as there is room. */
+static void ask_paths(fb_node *node, fb_op *op, fold_context *c, const fb_id *ids)
 {
-    uint32_t count = fb_op_range_count(node, op, 0);
+    c->levels = fb_area_get(node, c->area)->root_info.levels;
+    for (; c->paths < c->records; c->paths++) {
+        fb_path path = fb_path_to(ids[c->paths], c->levels);
+        if (!fb_op_read_fits(op, c->levels + 1, (c->levels + (size_t)1) * FB_TREE_KEY_BYTES))
+            return;
+        (void)fb_path_ask(node, op, c->area, &path);
+    }
+}
+
+/* False: they are more than an operation reads, and stay. */
+static bool ask_records(fb_node *node, fb_op *op, fold_context *c)
+{
+    uint32_t count = fb_op_range_count(node, op, 0), asked = 0;
+    fb_id ids[FB_BATCH_CHANGES_MAX];
     size_t next = 0;
     for (uint32_t i = 0; i < count && next < c->folds.len; i++) {
         fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
@@ -234,12 +266,14 @@ static bool ask_records(fb_node *node, fb_op *op, const fold_context *c)
         for (uint32_t at = 0; at < batch.count; at++) {
             uint8_t key[FB_RECORD_KEY_BYTES];
             fb_id record = node->database->changes[at].record;
+            ids[asked++] = record;
             if (!fb_op_read_key(op, fb_key_record(key, fb_area_get(node, c->area)->local, record),
                                 (uint32_t)node->database->record_max)) {
                 return false;
             }
         }
     }
+    ask_paths(node, op, c, ids);
     return true;
 }
 
@@ -340,8 +374,22 @@ static void take_away(fb_node *node, const fb_area *area, fb_span batch, const b
     observe_folded(node, area, k);
 }
 
+/* The record as it stands; false: nobody knows. at: its place among those that were asked for. */
+static bool record_of(fb_node *node, const fb_op *op, const fold_context *c, uint32_t at, fb_id id,
+                      fb_record *out)
+{
+    fb_read_entry stored;
+    if (fb_op_value(node, op, FIRST_RECORD + at, &stored)) {
+        return stored.value.len == stored.value_len && fb_record_decode(stored.value, out) == FB_OK;
+    }
+    *out = (fb_record){.apart = 0};
+    fb_path path = fb_path_to(id, c->levels);
+    uint32_t item = FIRST_RECORD + c->records + at * (c->levels + 1);
+    return at < c->paths && fb_path_is_free(node, op, item, &path);
+}
+
 static void judge(fb_node *node, fb_op *op, const fold_context *c, fb_read_entry entry,
-                  uint32_t *item)
+                  uint32_t *at)
 {
     const fb_area *area = fb_area_get(node, c->area);
     const fb_change *changes = node->database->changes;
@@ -351,16 +399,12 @@ static void judge(fb_node *node, fb_op *op, const fold_context *c, fb_read_entry
     FB_ASSERT(status == FB_OK); /* it was read before */
     fb_mark now = {.incarnation = node->incarnation, .pass = area->pass}, mark;
     for (uint32_t i = 0; i < batch.count; i++) {
-        fb_read_entry stored;
         fb_record record;
         uint32_t bit = now.bits;
         now.bits += fb_mark_bits_of(&changes[i]);
-        if (!fb_op_value(node, op, (*item)++, &stored) || stored.value.len != stored.value_len ||
-            fb_record_decode(stored.value, &record) != FB_OK) {
-            continue;
-        }
+        if (!record_of(node, op, c, (*at)++, changes[i].record, &record)) continue;
         fb_dot dot = {k.node, k.incarnation, batch.first_seq + i};
-        look(node, c->area, &record, &changes[i], dot, bit, now.seen);
+        look(&record, &changes[i], dot, bit, now.seen);
     }
     memcpy(now.dead, now.seen, sizeof now.dead);
     bool gone = fb_mark_is_whole(&now);
@@ -411,14 +455,14 @@ static void fold_run(fb_node *node, fb_op *op)
             return;
         }
     }
-    uint32_t item = 2, count = fb_op_range_count(node, op, 0);
+    uint32_t at = 0, count = fb_op_range_count(node, op, 0);
     size_t next_key = 0;
     for (uint32_t i = 0; i < count && c->records != 0 && next_key < c->folds.len; i++) {
         fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
         if (memcmp(entry.key.p, c->folds.p + next_key, FB_BATCH_KEY_BYTES) != 0) continue;
         next_key += FB_BATCH_KEY_BYTES;
         c->last = is_last(node, op, i);
-        judge(node, op, c, entry, &item);
+        judge(node, op, c, entry, &at);
     }
     if (!c->any || c->all) {
         pass_over(node, index, !area->flawed);

@@ -255,5 +255,6 @@ fb_status fb_record_merge(const fb_record *record, const fb_change *change, fb_d
     merged->stored = fb_span_of(out, frame + state.len + m.values.at);
     merged->conflict = m.conflict;
     merged->values = m.kept;
+    merged->empty = MUTANT(EMPTY_WHILE_AWAITED, state.len <= FB_RECORD_EMPTY_STATE, m.kept == 0);
     return FB_OK;
 }

@@ -166,6 +166,24 @@ bool fb_record_visible(const fb_record *record, int64_t horizon, int64_t *stamp)
     return visible;
 }
 
+bool fb_record_is_empty(const fb_record *record)
+{
+    return record->state.len <= FB_RECORD_EMPTY_STATE;
+}
+
+fb_span fb_record_empty(fb_id record, uint8_t out[FB_RECORD_EMPTY_BYTES])
+{
+    static const uint8_t state[FB_RECORD_EMPTY_STATE];
+    fb_writer w = fb_writer_of(out, FB_RECORD_EMPTY_BYTES);
+    uint8_t fingerprint[16];
+    fb_record_fingerprint(record, fb_span_of(state, sizeof state), fingerprint);
+    fb_write_u8(&w, FB_RECORD_VERSION);
+    fb_write_bytes(&w, fingerprint, sizeof fingerprint);
+    fb_write_u16(&w, 0);
+    fb_write_span32(&w, fb_span_of(state, sizeof state));
+    return fb_writer_span(&w);
+}
+
 /* In place, by the bytes. */
 static void sort_dots(uint8_t *dots, size_t count)
 {

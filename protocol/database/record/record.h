@@ -9,6 +9,8 @@
  * - what stands for the record's existence is the same with one register that has no value;
  * - a replaced dot whose change has not come yet is kept: for its field, for the existence, or,
  * from a delete, for the whole record.
+ * A record of which nothing is left is not stored: merging into it and into one that never was is
+ * the same.
  *
  * Stored value: u8 version 1, 16 bytes of fingerprint, u16 values stored apart, u32 length of the
  * state, the state, then for each sibling of a field in the order of the state: u8 1, u16 length
@@ -95,6 +97,10 @@ int fb_stamp_compare(int64_t a_stamp, const uint8_t *a_dot, int64_t b_stamp, con
  * replaces. The writer is given u16 count and the dots. */
 void fb_record_all_dots(const fb_record *record, fb_writer *w);
 
+/* Nothing lives in it, and no change is awaited that it holds for replaced: a record that is not
+ * there is no other, so it is not stored, and no item of the tree. */
+bool fb_record_is_empty(const fb_record *record);
+
 /* What a merge needs and what it tells. */
 typedef struct fb_merge_ops {
     void *user;
@@ -111,6 +117,7 @@ typedef struct fb_merged {
     bool conflict;   /* a field that the change sets has something else beside that, of this kind or
                         another; elements of a set and shares of a counter count as one */
     uint32_t values; /* siblings and dots of existence that are left; 0: nothing to show, ever */
+    bool empty;      /* and no replaced dot is kept: fb_record_is_empty */
 } fb_merged;
 
 /* Merges a whole change with all its values into a record. `out` and `scratch` have room for
@@ -118,6 +125,13 @@ typedef struct fb_merged {
 fb_status fb_record_merge(const fb_record *record, const fb_change *change, fb_dot dot,
                           const fb_merge_ops *ops, uint8_t *out, uint8_t *scratch, size_t out_cap,
                           fb_merged *merged);
+
+/* A state of FB_RECORD_EMPTY_STATE bytes has no entry in any of its lists. */
+#define FB_RECORD_EMPTY_STATE (2u + 2 + 2 + 2)
+
+/* Such a record as it would be stored, for who has to say that there is none. */
+#define FB_RECORD_EMPTY_BYTES (1u + 16 + 2 + 4 + FB_RECORD_EMPTY_STATE)
+fb_span fb_record_empty(fb_id record, uint8_t out[FB_RECORD_EMPTY_BYTES]);
 
 /* BLAKE3-128 of "faberio-record-v1" 0x00 ‖ record ‖ state. */
 void fb_record_fingerprint(fb_id record, fb_span state, uint8_t out[16]);

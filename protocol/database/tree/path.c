@@ -66,6 +66,25 @@ fb_status fb_path_view(const fb_node *node, const fb_op *op, uint32_t item, cons
     return FB_OK;
 }
 
+fb_path fb_path_to(fb_id record, uint32_t depth)
+{
+    fb_path path = {.depth = (uint8_t)depth};
+    fb_tree_key(record, path.key);
+    return path;
+}
+
+bool fb_path_is_free(const fb_node *node, const fb_op *op, uint32_t item, const fb_path *path)
+{
+    fb_tree_node view;
+    if (fb_path_view(node, op, item, path, &view) != FB_OK) return false;
+    if (view.kind == FB_TREE_INNER) return false; /* it grew since */
+    for (uint32_t i = 0; i < view.count; i++) {
+        const uint8_t *key = view.bytes + (size_t)i * FB_TREE_ITEM_BYTES;
+        if (memcmp(key, path->key, sizeof path->key) == 0) return false;
+    }
+    return true;
+}
+
 void fb_path_child(const fb_tree_node *view, const fb_path *path, uint32_t nibble, uint8_t out[16])
 {
     if (view->kind == FB_TREE_INNER) {

@@ -20,6 +20,10 @@ bool fb_path_ask(fb_node *node, fb_op *op, uint32_t area, const fb_path *path);
 /* What the path shows, from those items. FB_ERR_STORE_DAMAGED and others of fb_tree_decode. */
 fb_status fb_path_view(const fb_node *node, const fb_op *op, uint32_t item, const fb_path *path,
                        fb_tree_node *out);
+/* The way to a record's item, `depth` levels down, and from the nodes on it: there is no such item.
+ * False as well where they do not tell. */
+fb_path fb_path_to(fb_id record, uint32_t depth);
+bool fb_path_is_free(const fb_node *node, const fb_op *op, uint32_t item, const fb_path *path);
 /* The fingerprint of one child of what a path shows. */
 void fb_path_child(const fb_tree_node *view, const fb_path *path, uint32_t nibble, uint8_t out[16]);
 /* So many reads fit one operation. */

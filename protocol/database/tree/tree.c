@@ -2,12 +2,13 @@
 #include "protocol/database/tree/tree.h"
 
 #include "protocol/base/hash.h"
+#include "protocol/base/mutant.h"
 
 /* Inner nodes of a path that are kept while an item is set. */
 #define PATH_KEPT 6u
 
-static const char item_label[] = "faberio-item-v1"; /* each with its zero byte */
-static const char bucket_label[] = "faberio-bucket-v1";
+static const char item_label[] = "faberio-item-v1"; /* with its zero byte */
+static const uint8_t nothing[16];
 
 void fb_tree_key(fb_id record, uint8_t key[16])
 {
@@ -16,23 +17,10 @@ void fb_tree_key(fb_id record, uint8_t key[16])
     fb_blake3(parts, 2, key, 16);
 }
 
-static void bucket_fingerprint(const uint8_t *items, size_t count, uint8_t out[16])
-{
-    if (count == 0) {
-        memset(out, 0, 16);
-        return;
-    }
-    const fb_span parts[] = {fb_span_of(bucket_label, sizeof bucket_label),
-                             fb_span_of(items, count * FB_TREE_ITEM_BYTES)};
-    fb_blake3(parts, 2, out, 16);
-}
-
 /* One child more or less costs two blocks this way, and not four: quarters are hashed side by side.
  */
-static void inner_fingerprint(const uint8_t *children, uint8_t out[16])
+static void children_fingerprint(const uint8_t *children, uint8_t out[16])
 {
-    _Static_assert((64 - sizeof bucket_label) % FB_TREE_ITEM_BYTES != 0,
-                   "no bucket hashes as many bytes");
     uint8_t quarters[4 * 32], heads[4 * 16];
     fb_blake3_quarters(children, quarters);
     for (size_t i = 0; i < 4; i++) memcpy(heads + 16 * i, quarters + 32 * i, 16);
@@ -40,12 +28,86 @@ static void inner_fingerprint(const uint8_t *children, uint8_t out[16])
     fb_blake3(parts, 1, out, 16);
 }
 
+/* The only child that is there; FB_TREE_FAN: there are none, or several. */
+static uint32_t only_child(const fb_tree_node *inner, bool *any)
+{
+    uint32_t only = FB_TREE_FAN, count = 0;
+    for (uint32_t i = 0; i < FB_TREE_FAN; i++) {
+        if (memcmp(inner->bytes + (size_t)i * 16, nothing, sizeof nothing) == 0) continue;
+        only = i;
+        count++;
+    }
+    *any = count != 0;
+    return count == 1 ? only : FB_TREE_FAN;
+}
+
+/* Where items, in the order of keys, part behind the first `depth` nibbles; FB_TREE_DEPTH_MAX: it
+ * is one item. */
+static uint32_t parting(const uint8_t *items, size_t count, uint32_t depth)
+{
+    const uint8_t *last = items + (count - 1) * FB_TREE_ITEM_BYTES;
+    if (count == 1) return FB_TREE_DEPTH_MAX;
+    while (depth < FB_TREE_DEPTH_MAX &&
+           fb_tree_nibble(items, depth) == fb_tree_nibble(last, depth)) {
+        depth++;
+    }
+    return depth;
+}
+
+/* Depth first with a stack of the places where items part: no recursion. */
+void fb_tree_recompute(const uint8_t *items, size_t count, uint8_t root[16])
+{
+    struct {
+        size_t at, next, end; /* items of the child at hand, and the last one of all */
+        uint32_t depth;
+        uint8_t children[FB_TREE_FAN * 16];
+    } stack[FB_TREE_DEPTH_MAX], *top = stack;
+    size_t first = 0, end = count;
+    uint32_t used = 0, depth = 0;
+    memset(root, 0, 16);
+    while (count != 0) {
+        depth = parting(items + first * FB_TREE_ITEM_BYTES, end - first, depth);
+        if (depth < FB_TREE_DEPTH_MAX) {
+            top = &stack[used++];
+            top->at = first;
+            top->end = end;
+            top->depth = depth;
+            memset(top->children, 0, sizeof top->children);
+        } else {
+            memcpy(root, items + first * FB_TREE_ITEM_BYTES + 16, 16);
+            while (used > 0) {
+                top = &stack[used - 1];
+                const uint8_t *item = items + top->at * FB_TREE_ITEM_BYTES;
+                memcpy(top->children + (size_t)fb_tree_nibble(item, top->depth) * 16, root, 16);
+                top->at = top->next;
+                if (top->at < top->end) break;
+                children_fingerprint(top->children, root);
+                used--;
+            }
+            if (used == 0) return;
+        }
+        first = top->at;
+        uint32_t nibble = fb_tree_nibble(items + first * FB_TREE_ITEM_BYTES, top->depth);
+        for (end = first + 1; end < top->end; end++) {
+            if (fb_tree_nibble(items + end * FB_TREE_ITEM_BYTES, top->depth) != nibble) break;
+        }
+        top->next = end;
+        depth = top->depth + 1;
+    }
+}
+
 void fb_tree_fingerprint(const fb_tree_node *node, uint8_t out[16])
 {
     if (node->kind == FB_TREE_BUCKET) {
-        bucket_fingerprint(node->bytes, node->count, out);
+        fb_tree_recompute(node->bytes, node->count, out);
+        return;
+    }
+    bool any;
+    uint32_t only = only_child(node, &any);
+    if (MUTANT(SHARED_NIBBLES_HASHED, only, FB_TREE_FAN) < FB_TREE_FAN) {
+        memcpy(out, node->bytes + (size_t)only * 16, 16);
     } else {
-        inner_fingerprint(node->bytes, out);
+        children_fingerprint(node->bytes, out);
     }
 }
 
@@ -140,32 +202,37 @@ static void split(const fb_tree_ops *ops, const uint8_t *items, uint32_t count, 
     *inner = node;
 }
 
+/* Down to the bucket of an item. The inner nodes near the root are kept for the way up; deeper
+ * ones, which are rare, are got again. */
+static fb_status descend(const fb_tree_ops *ops, const uint8_t key[16],
+                         fb_tree_node path[PATH_KEPT], fb_tree_node *bucket, uint32_t *depth)
+{
+    for (*depth = 0;;) {
+        fb_tree_node *to = *depth < PATH_KEPT ? &path[*depth] : bucket;
+        FB_TRY(ops->get(ops->user, *depth, key, to));
+        if (to->kind == FB_TREE_BUCKET) {
+            if (to != bucket) *bucket = *to;
+            return FB_OK;
+        }
+        const uint8_t *child = to->bytes + (size_t)fb_tree_nibble(key, *depth) * 16;
+        bool empty = memcmp(child, nothing, sizeof nothing) == 0;
+        if (++*depth >= FB_TREE_DEPTH_MAX) return FB_ERR_STORE_DAMAGED;
+        if (empty) {
+            /* Not stored: nothing is got. */
+            bucket->kind = FB_TREE_BUCKET;
+            bucket->count = 0;
+            return FB_OK;
+        }
+    }
+}
+
 fb_status fb_tree_set(const fb_tree_ops *ops, const uint8_t key[16], const uint8_t fingerprint[16],
                       bool *grown, uint32_t *levels, uint8_t root[16])
 {
-    /* Down to the bucket. The inner nodes near the root are kept for the way up; deeper ones, which
-     * are rare, are got again. */
     fb_tree_node path[PATH_KEPT];
     fb_tree_node node;
-    uint32_t depth = 0;
-    for (;;) {
-        static const uint8_t nothing[16];
-        fb_tree_node *to = depth < PATH_KEPT ? &path[depth] : &node;
-        FB_TRY(ops->get(ops->user, depth, key, to));
-        if (to->kind == FB_TREE_BUCKET) {
-            if (to != &node) node = *to;
-            break;
-        }
-        const uint8_t *child = to->bytes + (size_t)fb_tree_nibble(key, depth) * 16;
-        bool empty = memcmp(child, nothing, sizeof nothing) == 0;
-        if (++depth >= FB_TREE_DEPTH_MAX) return FB_ERR_STORE_DAMAGED;
-        if (empty) {
-            /* Not stored: nothing is got. */
-            node.kind = FB_TREE_BUCKET;
-            node.count = 0;
-            break;
-        }
-    }
+    uint32_t depth;
+    FB_TRY(descend(ops, key, path, &node, &depth));
     uint32_t at = lower(node.bytes, node.count, key);
     *grown = !is_item(node.bytes, node.count, at, key);
     if (!*grown) {
@@ -199,50 +266,47 @@ fb_status fb_tree_set(const fb_tree_ops *ops, const uint8_t key[16], const uint8
     return FB_OK;
 }
 
-/* Depth first with a stack of the inner nodes on the way: no recursion. */
-void fb_tree_recompute(const uint8_t *items, size_t count, uint8_t root[16])
+/* What stands below `above` on the way to the key, and is not put yet: nothing of it is left, or it
+ * is all that is left, or it stays. What stands at `depth` then is in *node. */
+static void settle(const fb_tree_ops *ops, uint32_t depth, const uint8_t key[16],
+                   const fb_tree_node *above, fb_tree_node *node)
 {
-    struct {
-        size_t first, end, at; /* items under the node; the next child begins at `at` */
-        uint8_t children[FB_TREE_FAN * 16];
-    } stack[FB_TREE_DEPTH_MAX];
-    if (count <= FB_TREE_BUCKET_MAX) {
-        bucket_fingerprint(items, count, root);
+    bool any, empty = node->kind == FB_TREE_BUCKET && node->count == 0;
+    bool only = only_child(above, &any) < FB_TREE_FAN;
+    if (empty || (only && node->kind == FB_TREE_BUCKET)) {
+        ops->drop(ops->user, depth + 1, key);
+        if (any && empty) *node = *above;
         return;
     }
-    uint32_t depth = 0;
-    stack[0].first = stack[0].at = 0;
-    stack[0].end = count;
-    memset(stack[0].children, 0, sizeof stack[0].children);
-    for (;;) {
-        if (stack[depth].at == stack[depth].end) {
-            uint8_t fingerprint[16];
-            inner_fingerprint(stack[depth].children, fingerprint);
-            if (depth == 0) {
-                memcpy(root, fingerprint, 16);
-                return;
-            }
-            const uint8_t *item = items + stack[depth].first * FB_TREE_ITEM_BYTES;
-            depth--;
-            memcpy(stack[depth].children + (size_t)fb_tree_nibble(item, depth) * 16, fingerprint,
-                   16);
-            continue;
-        }
-        size_t first = stack[depth].at, end = first + 1;
-        uint32_t nibble = fb_tree_nibble(items + first * FB_TREE_ITEM_BYTES, depth);
-        while (end < stack[depth].end &&
-               fb_tree_nibble(items + end * FB_TREE_ITEM_BYTES, depth) == nibble) {
-            end++;
-        }
-        stack[depth].at = end;
-        if (end - first <= FB_TREE_BUCKET_MAX || depth + 1 == FB_TREE_DEPTH_MAX) {
-            bucket_fingerprint(items + first * FB_TREE_ITEM_BYTES, end - first,
-                               stack[depth].children + (size_t)nibble * 16);
-            continue;
-        }
-        depth++;
-        stack[depth].first = stack[depth].at = first;
-        stack[depth].end = end;
-        memset(stack[depth].children, 0, sizeof stack[depth].children);
+    ops->put(ops->user, depth + 1, key, node);
+    *node = *above;
+}
+
+fb_status fb_tree_unset(const fb_tree_ops *ops, const uint8_t key[16], bool *shrunk,
+                        uint32_t *levels, uint8_t root[16])
+{
+    fb_tree_node path[PATH_KEPT];
+    fb_tree_node node;
+    uint32_t depth;
+    *shrunk = false;
+    FB_TRY(descend(ops, key, path, &node, &depth));
+    uint32_t at = lower(node.bytes, node.count, key);
+    if (!is_item(node.bytes, node.count, at, key)) return FB_OK;
+    size_t item = (size_t)at * FB_TREE_ITEM_BYTES;
+    memmove(node.bytes + item, node.bytes + item + FB_TREE_ITEM_BYTES,
+            (node.count - at - (size_t)1) * FB_TREE_ITEM_BYTES);
+    node.count--;
+    *shrunk = true;
+    fb_tree_fingerprint(&node, root);
+    while (depth-- > 0) {
+        fb_tree_node got, *above = depth < PATH_KEPT ? &path[depth] : &got;
+        /* It was there on the way down, so this does not fail. */
+        if (above == &got) FB_TRY(ops->get(ops->user, depth, key, above));
+        memcpy(above->bytes + (size_t)fb_tree_nibble(key, depth) * 16, root, 16);
+        settle(ops, depth, key, above, &node);
+        fb_tree_fingerprint(&node, root);
     }
+    ops->put(ops->user, 0, key, &node);
+    if (node.kind == FB_TREE_BUCKET) *levels = 0;
+    return FB_OK;
 }

@@ -208,18 +208,41 @@ static void tree_put(void *user, uint32_t depth, const uint8_t key[16], const fb
     fb_stage_put(t->node, fb_key_tree(bytes, t->local, depth, key), fb_writer_span(&w));
 }
 
-static fb_status set_fingerprint(fb_node *node, const fb_reads *reads, fb_staged_area *staged,
-                                 fb_id record, const uint8_t fingerprint[16])
+static void tree_drop(void *user, uint32_t depth, const uint8_t key[16])
 {
+    const tree_user *t = user;
+    uint8_t bytes[FB_TREE_KEY_BYTES];
+    fb_stage_delete(t->node, fb_key_tree(bytes, t->local, depth, key));
+}
+
+/* The record as it stands from now on, and its item; without an item when it is empty. */
+static fb_status place_record(fb_node *node, const fb_reads *reads, fb_staged_area *staged,
+                              fb_id record, const fb_merged *merged)
+{
+    uint32_t local = fb_area_get(node, staged->area)->local;
     const uint8_t *key = item_key(node, record);
-    tree_user user = {node, reads, staged, fb_area_get(node, staged->area)->local};
-    const fb_tree_ops ops = {&user, tree_get, tree_put};
-    bool grown;
+    tree_user user = {node, reads, staged, local};
+    const fb_tree_ops ops = {&user, tree_get, tree_put, tree_drop};
+    bool empty = MUTANT(EMPTY_IS_KEPT, merged->empty, false), moved;
     uint32_t levels = staged->info.levels;
-    FB_TRY(fb_tree_set(&ops, key, fingerprint, &grown, &levels, staged->root));
+    if (empty) {
+        if (MUTANT(DELETE_LEAVES_TREE, true, false)) {
+            FB_TRY(fb_tree_unset(&ops, key, &moved, &levels, staged->root));
+            if (moved) staged->info.items--;
+        }
+    } else {
+        FB_TRY(fb_tree_set(&ops, key, merged->fingerprint, &moved, &levels, staged->root));
+        if (moved) staged->info.items++;
+    }
     staged->info.levels = levels;
-    if (grown) staged->info.items++;
-    return FB_OK;
+    uint8_t bytes[FB_RECORD_KEY_BYTES];
+    fb_span name = fb_key_record(bytes, local, record);
+    if (empty) {
+        fb_stage_delete(node, name);
+    } else {
+        fb_stage_put(node, name, merged->stored);
+    }
+    return node->database->stage.overflow ? FB_ERR_LIMIT : FB_OK;
 }
 
 /* A dot that the change replaces and that has not come. */
@@ -278,12 +301,7 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
         status = judge_size(node, change, status, merged.stored.len, covered, user, early);
     }
     FB_TRY(status);
-    if (MUTANT(DELETE_LEAVES_TREE, true, change->op != FB_CHANGE_DELETE)) {
-        FB_TRY(set_fingerprint(node, reads, staged, change->record, merged.fingerprint));
-    }
-    uint8_t key[FB_RECORD_KEY_BYTES];
-    fb_stage_put(node, fb_key_record(key, local, change->record), merged.stored);
-    if (stage->overflow) return FB_ERR_LIMIT;
+    FB_TRY(place_record(node, reads, staged, change->record, &merged));
     out->deleted = merged.values == 0;
     out->conflict = false;
     if (merged.conflict) {
@@ -303,11 +321,7 @@ fb_status fb_stage_rewrite(fb_node *node, const fb_reads *reads, uint32_t staged
 {
     fb_stage *stage = &node->database->stage;
     fb_staged_area *staged = &stage->areas[staged_area];
-    uint8_t key[FB_RECORD_KEY_BYTES];
-    FB_TRY(set_fingerprint(node, reads, staged, record, merged->fingerprint));
-    fb_stage_put(node, fb_key_record(key, fb_area_get(node, staged->area)->local, record),
-                 merged->stored);
-    if (stage->overflow) return FB_ERR_LIMIT;
+    FB_TRY(place_record(node, reads, staged, record, merged));
     *out =
         (fb_staged_change){.area = staged_area, .record = record, .deleted = merged->values == 0};
     memcpy(out->etag, merged->fingerprint, sizeof out->etag);

@@ -398,7 +398,7 @@ static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
     if (!fb_reader_done(&r) || !fb_peer_state_is_valid(peer.state)) return FB_ERR_CALL_MALFORMED;
     repair_user user = {node,          op, compare->area, fb_area_get(node, compare->area)->local,
                         1 + c->levels, id};
-    const fb_merge_ops ops = {&user, covered_here, NULL, went};
+    const fb_merge_ops ops = {.user = &user, .covered = covered_here, .went = went};
     fb_merged merged;
     uint32_t dropped;
     FB_TRY(fb_record_repair(id, &record, &peer, &ops, stage->merged, stage->scratch,

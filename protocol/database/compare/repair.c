@@ -189,7 +189,11 @@ fb_status fb_record_prune(fb_id id, const fb_record *record, fb_gone gone, void 
     if (m.state.failed || m.values.failed) return FB_ERR_LIMIT;
     fb_store_be(m.state.p + count_at, fields, 2);
     fb_span state = fb_writer_span(&m.state);
-    fb_record_fingerprint(id, state, merged->fingerprint);
+    if (ops->draft) {
+        memset(merged->fingerprint, 0, sizeof merged->fingerprint);
+    } else {
+        fb_record_fingerprint(id, state, merged->fingerprint);
+    }
     out[0] = FB_RECORD_VERSION;
     memcpy(out + 1, merged->fingerprint, 16);
     fb_store_be(out + 17, m.apart, 2);

@@ -312,6 +312,23 @@ static bool add_lives(fb_node *node, fb_dots dots)
     return true;
 }
 
+/* May a batch have something about the record at hand? Nearly none has: its changes are not read
+ * for that, only where each begins. */
+static bool may_touch(const fb_node *node, fb_read_entry entry)
+{
+    const struct fb_mend *m = node->database->mend;
+    fb_reader r = fb_reader_of(entry.value);
+    fb_read_u8(&r);
+    fb_read_span16(&r);
+    fb_read_bytes(&r, 64);
+    while (fb_reader_left(&r) != 0) {
+        fb_reader item = fb_reader_of(fb_read_span32(&r));
+        fb_read_u8(&item);
+        if (fb_id_equal(fb_read_id(&item), m->records[m->at])) return true;
+    }
+    return r.failed;
+}
+
 /* One batch of a page: whose it is, and whether it stays. All but the one that goes stay here, also
  * those whose turn comes next: they may be let stay by what is stated before that, and then the
  * record has to hold them. */
@@ -364,7 +381,7 @@ static bool nothing_dead(void *user, fb_span name, const uint8_t bytes[FB_DOT_BY
 static void prune(fb_node *node, merge_at *at, fb_gone gone)
 {
     struct fb_mend *m = node->database->mend;
-    const fb_merge_ops ops = {at, covered, NULL, NULL};
+    const fb_merge_ops ops = {.user = at, .covered = covered, .draft = true};
     fb_record record;
     fb_merged merged;
     uint32_t dropped;
@@ -383,7 +400,7 @@ static void merge_batch(fb_node *node, merge_at *at, const fb_batch *batch, fb_i
 {
     struct fb_mend *m = node->database->mend;
     const fb_change *changes = node->database->changes;
-    const fb_merge_ops ops = {at, covered, NULL, NULL};
+    const fb_merge_ops ops = {.user = at, .covered = covered, .draft = true};
     bool marked = at->mark->bits == fb_mark_bits(batch, changes);
     uint32_t next_bit = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
@@ -488,7 +505,7 @@ static bool page_lives(fb_node *node, fb_read_entry entry)
     const struct fb_mend *m = node->database->mend;
     fb_batch batch;
     fb_id signer;
-    if (!take_batch(node, entry, &batch, &signer)) return true;
+    if (!may_touch(node, entry) || !take_batch(node, entry, &batch, &signer)) return true;
     for (uint32_t k = 0; k < batch.count; k++) {
         const fb_change *change = &node->database->changes[k];
         if (!fb_id_equal(change->record, m->records[m->at])) continue;
@@ -536,14 +553,16 @@ static void scan_run(fb_node *node, fb_op *op)
         fb_batch batch;
         fb_id signer;
         fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
+        if (!may_touch(node, entry) || !take_batch(node, entry, &batch, &signer)) continue;
         mark_of(node, op, entry.key, &mark);
-        if (take_batch(node, entry, &batch, &signer)) merge_batch(node, &at, &batch, signer);
+        merge_batch(node, &at, &batch, signer);
     }
     if (page_over(node, op, m->page)) {
         at.whole = true;
         prune(node, &at, nothing_dead);
         fb_record record;
-        bool apart = fb_record_decode(fb_span_of(m->state, m->state_len), &record) == FB_OK &&
+        bool apart = fb_record_finish(m->records[m->at], m->state, m->state_len) == FB_OK &&
+                     fb_record_decode(fb_span_of(m->state, m->state_len), &record) == FB_OK &&
                      record.apart != 0;
         m->phase = apart ? MEND_VALUES : MEND_COMMIT;
     }

@@ -245,7 +245,11 @@ fb_status fb_record_merge(const fb_record *record, const fb_change *change, fb_d
     }
     fb_store_be(m.state.p + count_at, fields, 2);
     fb_span state = fb_writer_span(&m.state);
-    fb_record_fingerprint(change->record, state, merged->fingerprint);
+    if (ops->draft) {
+        memset(merged->fingerprint, 0, sizeof merged->fingerprint);
+    } else {
+        fb_record_fingerprint(change->record, state, merged->fingerprint);
+    }
     out[0] = FB_RECORD_VERSION;
     memcpy(out + 1, merged->fingerprint, 16);
     fb_store_be(out + 17, m.apart, 2);

@@ -62,6 +62,14 @@ fb_status fb_record_decode(fb_span stored, fb_record *out)
     return FB_OK;
 }
 
+fb_status fb_record_finish(fb_id id, uint8_t *stored, size_t len)
+{
+    fb_record record;
+    FB_TRY(fb_record_decode(fb_span_of(stored, len), &record));
+    if (len != 0) fb_record_fingerprint(id, record.state, stored + 1);
+    return FB_OK;
+}
+
 fb_record_walk fb_record_walk_of(const fb_record *record)
 {
     return (fb_record_walk){fb_reader_of(record->fields), fb_reader_of(record->values),

@@ -109,6 +109,9 @@ typedef struct fb_merge_ops {
     /* A value that is stored apart came or went; either may be NULL. */
     void (*came)(void *user, fb_span field, const uint8_t dot[FB_DOT_BYTES], fb_span value);
     void (*went)(void *user, fb_span field, const uint8_t dot[FB_DOT_BYTES]);
+    /* What comes of it is merged further before anybody sees it: its fingerprint, which costs more
+     * than the merge, is left zero until fb_record_finish. */
+    bool draft;
 } fb_merge_ops;
 
 typedef struct fb_merged {
@@ -132,6 +135,9 @@ fb_status fb_record_merge(const fb_record *record, const fb_change *change, fb_d
 /* Such a record as it would be stored, for who has to say that there is none. */
 #define FB_RECORD_EMPTY_BYTES (1u + 16 + 2 + 4 + FB_RECORD_EMPTY_STATE)
 fb_span fb_record_empty(fb_id record, uint8_t out[FB_RECORD_EMPTY_BYTES]);
+
+/* Puts the fingerprint into a stored record that was merged as a draft. */
+fb_status fb_record_finish(fb_id id, uint8_t *stored, size_t len);
 
 /* BLAKE3-128 of "faberio-record-v1" 0x00 ‖ record ‖ state. */
 void fb_record_fingerprint(fb_id record, fb_span state, uint8_t out[16]);

@@ -293,7 +293,8 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
     fb_record record;
     FB_TRY(fb_stage_record(node, reads, staged->area, change->record, &record));
     merge_user merge = {node, local, change->record, covered, user};
-    const fb_merge_ops ops = {&merge, merge_covered, merge_came, merge_went};
+    const fb_merge_ops ops = {
+        .user = &merge, .covered = merge_covered, .came = merge_came, .went = merge_went};
     fb_merged merged = {.conflict = false};
     fb_status status = fb_record_merge(&record, change, dot, &ops, stage->merged, stage->scratch,
                                        db->record_max, &merged);

@@ -187,17 +187,22 @@ bool fb_merge_check(const fb_op *op, fb_span values)
         if (whole > 1 || (item.kind == FB_READ_KEY && count > 1)) return false;
         if (item.kind == FB_READ_RANGE && (count > item.items || (whole == 0 && count == 0)))
             return false;
-        fb_span before = {NULL, 0};
+        fb_span first = {NULL, 0}, before = {NULL, 0};
         for (uint32_t j = 0; j < count && !r.failed; j++) {
             fb_read_entry entry = fb_read_entry_next(&r);
             if (r.failed || entry.value.len > entry.value_len) return false;
             if (item.kind == FB_READ_KEY && !fb_span_equal(entry.key, item.low)) return false;
             if (item.kind == FB_READ_RANGE) {
-                if (fb_span_compare(entry.key, item.low) < 0) return false;
-                if (item.high.len != 0 && fb_span_compare(entry.key, item.high) >= 0) return false;
-                if (before.p != NULL && order_of(before, entry.key, descending) >= 0) return false;
+                if (j == 0) first = entry.key;
+                if (j != 0 && order_of(before, entry.key, descending) >= 0) return false;
             }
             before = entry.key;
+        }
+        if (first.p != NULL) {
+            /* They are in order, so all lie within the bounds when both ends do. */
+            fb_span lowest = descending ? before : first, highest = descending ? first : before;
+            if (fb_span_compare(lowest, item.low) < 0) return false;
+            if (item.high.len != 0 && fb_span_compare(highest, item.high) >= 0) return false;
         }
     }
     return fb_reader_done(&r);

@@ -406,7 +406,8 @@ static void judge(fb_node *node, fb_op *op, const fold_context *c, fb_read_entry
         fb_dot dot = {k.node, k.incarnation, batch.first_seq + i};
         look(&record, &changes[i], dot, bit, now.seen);
     }
-    memcpy(now.dead, now.seen, sizeof now.dead);
+    uint32_t size = (now.bits + 7) / 8;
+    memcpy(now.dead, now.seen, size);
     bool gone = fb_mark_is_whole(&now);
     if (area->kind == FB_AREA_REPORTS) {
         if (gone) take_away(node, area, entry.key, &k);
@@ -418,7 +419,7 @@ static void judge(fb_node *node, fb_op *op, const fold_context *c, fb_read_entry
     if (valid && mark.pass == area->pass) return; /* it was the last one of a page */
     uint64_t cut = fb_fold_cut(node, c->area, k.node, k.incarnation);
     bool was_whole = fb_mark_is_whole(&mark), any = false, changed = false;
-    for (uint32_t i = 0; i < sizeof now.dead; i++) {
+    for (uint32_t i = 0; i < size; i++) {
         uint8_t dead = mark.dead[i];
         if (valid) dead |= (uint8_t)(mark.seen[i] & now.seen[i]);
         now.seen[i] &= (uint8_t)~dead;

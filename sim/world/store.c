@@ -578,6 +578,41 @@ static const row *row_at(const fb_sim_keys *keys, cursor c)
     return row_of(keys, keys->leaves[keys->order[c.place]].rows[c.at]);
 }
 
+/* Rows of long answers lie all over the table, and so do their values: of the first both are asked
+ * for at once, then each one ahead. Of a leaf that ends within the range no other key is compared.
+ */
+#define LONG_ANSWER 8u
+#define ROWS_AHEAD  8u
+#define VALUE_AHEAD 4u
+
+static const row *row_ahead(const fb_sim_keys *keys, cursor c, uint32_t ahead)
+{
+    const fb_sim_leaf *leaf = &keys->leaves[keys->order[c.place]];
+    return c.at + ahead < leaf->count ? row_of(keys, leaf->rows[c.at + ahead]) : NULL;
+}
+
+static void ask_for_row(const fb_sim_keys *keys, cursor c, uint32_t ahead)
+{
+    const row *r = row_ahead(keys, c, ahead);
+    if (r == NULL) return;
+    __builtin_prefetch(r);
+    __builtin_prefetch(r->values + keys->columns);
+}
+
+static void ask_for_value(const fb_sim_keys *keys, cursor c, uint32_t ahead, uint32_t column)
+{
+    const row *r = row_ahead(keys, c, ahead);
+    if (r == NULL) return;
+    const uint8_t *value = (const uint8_t *)fb_sim_blob_head_of(keys->blobs, r->values[column]);
+    for (uint32_t i = 0; i < 4; i++) __builtin_prefetch(value + (size_t)64 * i);
+}
+
+static bool ends_below(const fb_sim_keys *keys, cursor c, fb_span bound)
+{
+    const fb_sim_leaf *leaf = &keys->leaves[keys->order[c.place]];
+    return compare_at(keys, leaf, leaf->count - 1, bound) < 0;
+}
+
 static void range_read(const fb_sim_store *store, const fb_read_item *item, fb_writer *out)
 {
     const fb_sim_keys *keys = store->keys;
@@ -590,11 +625,26 @@ static void range_read(const fb_sim_store *store, const fb_read_item *item, fb_w
     bool whole = true;
     cursor c = {0, 0};
     bool more = descending ? descend_from(keys, item->high, &c) : ascend_from(keys, item->low, &c);
+    bool is_long = !descending && item->items > LONG_ANSWER;
+    bool below_high = item->high.len == 0;
+    for (uint32_t i = 0; more && is_long && i < ROWS_AHEAD; i++) ask_for_row(keys, c, i);
+    for (uint32_t i = 0; more && is_long && i < VALUE_AHEAD; i++) {
+        ask_for_value(keys, c, i, store->column);
+    }
+    uint32_t asked = NOT_FOUND; /* the place of the leaf that `below_high` is about */
     for (; more && !out->failed; more = advance(keys, descending, &c)) {
         const row *r = row_at(keys, c);
         fb_span key = key_of(keys, r);
+        if (is_long) {
+            ask_for_row(keys, c, ROWS_AHEAD);
+            ask_for_value(keys, c, VALUE_AHEAD, store->column);
+        }
+        if (is_long && item->high.len != 0 && c.place != asked) {
+            asked = c.place;
+            below_high = ends_below(keys, c, item->high);
+        }
         if (descending ? fb_span_compare(key, item->low) < 0
-                       : item->high.len != 0 && fb_span_compare(key, item->high) >= 0) {
+                       : !below_high && fb_span_compare(key, item->high) >= 0) {
             break;
         }
         fb_sim_blob value = r->values[store->column];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a store gives back, whatever happened to it: records, lives of nodes, nodes of the
- * fingerprint tree, lists of dots (the version vectors of changes). Read, or refused as damaged.
+ * fingerprint tree, lists of dots (the version vectors of changes), marks of what is dead in a
+ * batch. Read, or refused as damaged.
  *
  * Input: a byte (which one), then the value. */
 #include <stdlib.h>
 
 #include "fuzz/envelope_same.h"
+#include "protocol/database/batch/mark.h"
 #include "protocol/database/dot.h"
 #include "protocol/database/record/change.h"
 #include "protocol/database/record/record.h"
@@ -83,10 +85,31 @@ static void change(fb_span in)
     fb_change_leaf(&change, (fb_dot){{{1}}, 1, 1}, leaf);
 }
 
+static void mark(fb_span in)
+{
+    static uint8_t bytes[FB_MARK_BYTES_MAX];
+    static fb_mark mark;
+    bool read = fb_mark_read(in, &mark);
+    fb_fuzz_require(read == (mark.bits != 0) && mark.bits <= FB_MARK_BITS_MAX);
+    bool whole = fb_mark_is_whole(&mark);
+    if (!read) {
+        fb_fuzz_require(!whole);
+        return;
+    }
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_mark_write(&w, &mark);
+    fb_fuzz_require(!w.failed && fb_span_equal(fb_writer_span(&w), in));
+    uint32_t last = mark.bits - 1;
+    mark.dead[last / 8] &= (uint8_t) ~(1u << last % 8);
+    fb_fuzz_require(!fb_mark_is_whole(&mark));
+    fb_mark_set(mark.dead, last);
+    fb_fuzz_require(!whole || fb_mark_is_whole(&mark));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(fb_span) = {dots, life, tree, record, change};
+    static void (*const readers[])(fb_span) = {dots, life, tree, record, change, mark};
     if (size == 0) return 0;
-    readers[data[0] % 5](fb_span_of(data + 1, size - 1));
+    readers[data[0] % 6](fb_span_of(data + 1, size - 1));
     return 0;
 }

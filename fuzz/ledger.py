@@ -20,7 +20,8 @@ LEDGER = ROOT / "build" / "fuzz" / "ledger.jsonl"
 KEPT = ROOT / "fuzz" / "ledger.json"
 
 # Each execution of these computes signatures or whole nodes; 10^7 of them are wanted, 10^8 of others.
-WITH_CRYPTOGRAPHY = {"adapter", "compare", "context", "frames", "link_bytes", "noise", "rpc", "step"}
+WITH_CRYPTOGRAPHY = {"adapter", "compare", "context", "frames", "link_bytes", "noise", "reports", "rpc",
+                     "step"}
 
 
 def wanted(target):

@@ -498,7 +498,7 @@ static void introduce(world *w)
     pass(w, UINT64_C(5000000000));
 }
 
-static uint32_t open_link_of(const fb_node *node)
+static inline uint32_t open_link_of(const fb_node *node)
 {
     for (uint32_t link = 0; link < fb_link_capacity(node); link++) {
         if (fb_link_at(node, link)->state == FB_LINK_OPEN) return link;

@@ -158,6 +158,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_application *application = fb_arena_take(arena, sizes->applications, sizeof *application);
     fb_shown *shown = fb_arena_take(arena, sizes->links, sizeof *shown);
     uint64_t *stating = fb_arena_take(arena, sizes->requests, sizeof *stating);
+    fb_listing *listing = fb_arena_take(arena, sizes->requests, sizeof *listing);
     uint32_t *heads = fb_arena_take(arena, buckets, sizeof *heads);
     fb_digest_register(node, FB_DIGEST_SPACE, &space_digest);
     fb_digest_register(node, FB_DIGEST_MEMBER, &member_digest);
@@ -178,6 +179,7 @@ static void layout(fb_node *node, fb_arena *arena)
     spaces->application = application;
     spaces->shown = shown;
     spaces->stating = stating;
+    spaces->listing = listing;
     spaces->buckets = heads;
     spaces->bucket_mask = buckets - 1;
 }
@@ -214,11 +216,13 @@ static void reset(fb_node *node)
         fb_digest_touch(node, FB_DIGEST_SHOWN, i);
     }
     memset(spaces->stating, 0, sizes->requests * sizeof *spaces->stating);
+    memset(spaces->listing, 0, sizes->requests * sizeof *spaces->listing);
+    spaces->listings = 0;
     memset(spaces->retry, 0, sizeof spaces->retry);
     spaces->members = spaces->pending = 0;
     spaces->space_local = spaces->application_number = 0;
     spaces->awaiting = spaces->answering = 0;
-    spaces->shutting_w = 0;
+    spaces->shutting_w = spaces->told_w = 0;
     spaces->taking_away.used = spaces->naming.used = false;
     fb_standings_reset(node);
 }
@@ -244,4 +248,5 @@ const fb_plane fb_space_plane = {
     .load = fb_space_load,
     .started = started,
     .durable = durable,
+    .flush = fb_space_lists_flush,
 };

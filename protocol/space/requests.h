@@ -55,6 +55,9 @@ fb_status fb_request_new_id(fb_node *node, const fb_waiting *by, fb_span argumen
 /* Something is durable: those requests go on. */
 void fb_space_requests_durable(fb_node *node);
 
+/* Lists that wait are answered. */
+void fb_space_lists_flush(fb_node *node);
+
 /* Only an admin may approve, so only an admin takes requests: who asked is known where it asked. */
 fb_status fb_space_may_admit(const fb_node *node, uint32_t space);
 

@@ -113,7 +113,8 @@ void fb_space_on_revoke(fb_node *node, fb_request request, fb_span arguments)
         if (is == FB_MEMBER_PENDING) status = FB_ERR_NOT_MEMBER;
         if (is == FB_MEMBER_REVOKED) {
             static const uint8_t nothing[16];
-            fb_reply(node, request.index, FB_OK, fb_span_of(nothing, sizeof nothing));
+            fb_reply_held(node, request.index, FB_OK, node->spaces->told_w,
+                          fb_span_of(nothing, sizeof nothing));
             return;
         }
     }

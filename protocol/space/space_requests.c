@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verbs: create, list, members, approve, role, rename. */
+#include "protocol/base/mutant.h"
 #include "protocol/link/link.h"
 #include "protocol/space/fold.h"
 #include "protocol/space/requests.h"
@@ -85,13 +86,22 @@ static uint32_t links_of(const fb_node *node, uint32_t space)
 #define LIST_ITEM_BYTES (16u + 2u + FB_SPACE_NAME_BYTES_MAX + 2u + 12u)
 _Static_assert(2u + FB_SPACES_MAX * LIST_ITEM_BYTES <= FB_REPLY_BYTES_MAX, "a list fits a reply");
 
-static void on_list(fb_node *node, fb_request request, fb_span arguments)
+/* What is told of spaces and members could be taken back by a crash while the statements that it
+ * follows from are not durable: who is told to be a member would write, start anew and be refused.
+ * So a list waits until all that was stated is durable. That may be more than when it was asked
+ * for; statements are people's, and each is kept for good, so it does not wait for long. */
+static bool may_list(fb_node *node, fb_request request, uint32_t space)
 {
-    if (!fb_request_by_operator(node, request)) return;
-    if (arguments.len != 0) {
-        fb_request_refuse(node, request, FB_ERR_REQUEST_MALFORMED);
-        return;
-    }
+    struct fb_spaces *spaces = node->spaces;
+    if (MUTANT(MEMBER_BEFORE_DURABLE, spaces->told_w <= fb_w_durable(node), true)) return true;
+    fb_listing *listing = &spaces->listing[request.index];
+    if (listing->number == 0) spaces->listings++; /* else its caller is gone */
+    *listing = (fb_listing){request.number, space};
+    return false;
+}
+
+static void list(fb_node *node, fb_request request)
+{
     uint8_t bytes[2u + FB_SPACES_MAX * LIST_ITEM_BYTES];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     uint16_t count = 0;
@@ -112,21 +122,23 @@ static void on_list(fb_node *node, fb_request request, fb_span arguments)
     fb_reply(node, request.index, FB_OK, fb_writer_span(&w));
 }
 
+static void on_list(fb_node *node, fb_request request, fb_span arguments)
+{
+    if (!fb_request_by_operator(node, request)) return;
+    if (arguments.len != 0) {
+        fb_request_refuse(node, request, FB_ERR_REQUEST_MALFORMED);
+        return;
+    }
+    if (may_list(node, request, FB_NONE)) list(node, request);
+}
+
 /* members */
 
 #define MEMBER_ITEM_BYTES (16u + 32u + 2u)
 #define MEMBERS_LISTED    ((FB_REPLY_BYTES_MAX - 2u) / MEMBER_ITEM_BYTES)
 
-static void on_members(fb_node *node, fb_request request, fb_span arguments)
+static void list_members(fb_node *node, fb_request request, uint32_t space)
 {
-    if (!fb_request_by_operator(node, request)) return;
-    fb_reader r = fb_reader_of(arguments);
-    uint32_t space = fb_space_find(node, fb_read_id(&r));
-    if (!fb_reader_done(&r) || space == FB_NONE) {
-        fb_request_refuse(node, request,
-                          fb_reader_done(&r) ? FB_ERR_NOT_FOUND : FB_ERR_REQUEST_MALFORMED);
-        return;
-    }
     uint8_t bytes[2u + MEMBERS_LISTED * MEMBER_ITEM_BYTES];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     uint16_t count = 0;
@@ -144,6 +156,44 @@ static void on_members(fb_node *node, fb_request request, fb_span arguments)
     }
     fb_store_be(bytes, count, 2);
     fb_reply(node, request.index, FB_OK, fb_writer_span(&w));
+}
+
+static void on_members(fb_node *node, fb_request request, fb_span arguments)
+{
+    if (!fb_request_by_operator(node, request)) return;
+    fb_reader r = fb_reader_of(arguments);
+    uint32_t space = fb_space_find(node, fb_read_id(&r));
+    if (!fb_reader_done(&r) || space == FB_NONE) {
+        fb_request_refuse(node, request,
+                          fb_reader_done(&r) ? FB_ERR_NOT_FOUND : FB_ERR_REQUEST_MALFORMED);
+        return;
+    }
+    if (may_list(node, request, space)) list_members(node, request, space);
+}
+
+void fb_space_lists_flush(fb_node *node)
+{
+    struct fb_spaces *spaces = node->spaces;
+    if (spaces->listings == 0 || spaces->told_w > fb_w_durable(node)) return;
+    for (uint32_t i = 0; i < node->options.sizes.requests; i++) {
+        const fb_listing waited = spaces->listing[i];
+        if (waited.number == 0) continue;
+        if (!fb_effect_fits(node, FB_REPLY_BYTES_MAX)) {
+            fb_starved(node);
+            return;
+        }
+        spaces->listing[i].number = 0;
+        spaces->listings--;
+        fb_request request = fb_request_at(node, i);
+        if (request.number != waited.number) continue;
+        if (waited.space == FB_NONE) {
+            list(node, request);
+        } else if (fb_space_exists(node, waited.space)) {
+            list_members(node, request, waited.space);
+        } else {
+            fb_request_refuse(node, request, FB_ERR_NOT_FOUND); /* left meanwhile */
+        }
+    }
 }
 
 /* approve, role and rename: each writes one statement. */
@@ -247,9 +297,8 @@ static void on_statement(fb_node *node, fb_request request, fb_span arguments)
         if (m->status == FB_MEMBER_PENDING && !approving) status = FB_ERR_NOT_MEMBER;
         if (m->status == FB_MEMBER_APPROVED) {
             if (role == m->role) {
-                /* What it is already; a statement of this set may be under way. */
-                fb_reply_held(node, request.index, FB_OK,
-                              fb_max_u64(m->approved_w, fb_w_durable(node)), FB_NO_BYTES);
+                /* What it is already; what made it so may be under way. */
+                fb_reply_held(node, request.index, FB_OK, node->spaces->told_w, FB_NO_BYTES);
                 return;
             }
             /* A lesser role takes a right away: that needs a cut (DESIGN 3.1). */

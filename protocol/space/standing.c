@@ -191,6 +191,7 @@ static void put_all(fb_node *node, const fb_standing *s)
 {
     uint8_t key[96], value[64];
     fb_writer k = fb_writer_of(key, sizeof key), v = fb_writer_of(value, sizeof value);
+    fb_space_tells_new(node);
     write_key(node, &k, FB_TAG_STANDING, s);
     fb_write_u8(&v, VALUE_VERSION);
     fb_write_u8(&v, s->number);

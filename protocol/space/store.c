@@ -53,6 +53,7 @@ static void begin_of(const fb_node *node, put_entry *e, fb_tag tag, uint32_t spa
 static void put(fb_node *node, const put_entry *e)
 {
     FB_ASSERT(!e->v.failed);
+    fb_space_tells_new(node);
     fb_put(node, fb_writer_span(&e->k), fb_writer_span(&e->v));
 }
 

@@ -15,6 +15,11 @@ int fb_dot_stamp_compare(const fb_dot_stamp *a, const fb_dot_stamp *b)
     return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
+void fb_space_tells_new(fb_node *node)
+{
+    node->spaces->told_w = fb_w_building(node);
+}
+
 void fb_space_touch(fb_node *node, uint32_t space)
 {
     fb_digest_touch(node, FB_DIGEST_SPACE, space);

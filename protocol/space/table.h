@@ -152,6 +152,12 @@ typedef struct fb_naming {
     uint8_t text[FB_SPACE_NAME_BYTES_MAX];
 } fb_naming;
 
+/* SPACE_LIST, or SPACE_MEMBERS of a space. */
+typedef struct fb_listing {
+    uint64_t number; /* of the request; 0: none waits */
+    uint32_t space;  /* FB_NONE: of all spaces */
+} fb_listing;
+
 struct fb_standing;
 struct fb_cut;
 
@@ -165,15 +171,18 @@ struct fb_spaces {
     fb_member *member;
     fb_given_invite *invite;
     fb_application *application;
-    fb_shown *shown;   /* by link */
-    uint64_t *stating; /* by request index: number of the one that waits for a statement */
-    uint32_t *buckets; /* members by (space, id); index plus one */
+    fb_shown *shown;     /* by link */
+    uint64_t *stating;   /* by request index: number of the one that waits for a statement */
+    fb_listing *listing; /* by request index: a list that waits for told_w */
+    uint32_t listings;   /* of those that wait */
+    uint32_t *buckets;   /* members by (space, id); index plus one */
     uint32_t bucket_mask;
     uint32_t member_free; /* list through `next`; index plus one */
     uint32_t members;     /* in use */
     uint32_t pending;     /* of those, in all spaces */
     uint32_t space_local; /* highest number used */
     uint32_t application_number;
+    uint64_t told_w;     /* the last write set that changed what lists tell */
     uint64_t shutting_w; /* links of who is no member any more wait for this write set; 0: none */
     uint32_t awaiting;   /* members with approved_w set */
     uint32_t answering;  /* links that owe an answer whose write set is not durable */
@@ -207,6 +216,9 @@ static inline void fb_dot_stamp_write(fb_writer *w, const fb_dot_stamp *at)
 
 /* Order of (stamp, dot), DESIGN 3.1: the stamp signed, the rest unsigned. */
 int fb_dot_stamp_compare(const fb_dot_stamp *a, const fb_dot_stamp *b);
+
+/* The write set that is being filled changes what lists tell: they wait for it. */
+void fb_space_tells_new(fb_node *node);
 
 void fb_space_touch(fb_node *node, uint32_t space);
 void fb_member_touch(fb_node *node, uint32_t member);

@@ -107,5 +107,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_dead_are_folded,
     &fb_sim_check_compare_in_proportion,
     &fb_sim_check_put_out_is_shut,
+    &fb_sim_check_listed_is_durable,
     NULL,
 };

@@ -63,6 +63,7 @@ extern const fb_sim_check fb_sim_check_documents_redo_bounded;
 extern const fb_sim_check fb_sim_check_folded_below_cut;
 extern const fb_sim_check fb_sim_check_dead_are_folded;
 extern const fb_sim_check fb_sim_check_compare_in_proportion;
+extern const fb_sim_check fb_sim_check_listed_is_durable;
 
 /* Keys of what checks remember: never 0. */
 static inline uint64_t fb_sim_key(fb_span bytes, uint64_t more)

@@ -292,14 +292,16 @@ static void op_line(fb_parser *s, const fb_word *time)
         line.op.items = (uint8_t)(at + (fb_parse_take_if(s, "slow") ? FB_SIM_FEED_SLOW : 0));
     } else if (!s->failed) {
         line.op.record = record_take(s);
+        bool fields = operation != FB_SIM_OP_GET && operation != FB_SIM_OP_DELETE &&
+                      operation != FB_SIM_OP_MEMBERS;
         if (operation == FB_SIM_OP_ADD) {
             line.op.items =
                 (uint8_t)fb_parse_number(s, fb_parse_take(s, "a number"), 1, 255, "not 1 to 255");
-        } else if (operation >= FB_SIM_OP_INSERT) {
+        } else if (operation == FB_SIM_OP_INSERT || operation == FB_SIM_OP_REMOVE) {
             line.op.items =
                 (uint8_t)fb_parse_number(s, fb_parse_take(s, "an element"), 0, FB_SIM_ELEMENTS - 1,
                                          "no element of this number");
-        } else if (operation != FB_SIM_OP_GET && operation != FB_SIM_OP_DELETE) {
+        } else if (fields) {
             fields_take(s, &line.op);
             /* Without a name of its own: that of its place. Nothing must be taken away before it.
              */

@@ -170,7 +170,10 @@ static void operation(const fb_sim_line *line, words *w)
         return;
     }
     word(w, "r%u", (unsigned)op->record);
-    if (op->operation == FB_SIM_OP_GET || op->operation == FB_SIM_OP_DELETE) return;
+    if (op->operation == FB_SIM_OP_GET || op->operation == FB_SIM_OP_DELETE ||
+        op->operation == FB_SIM_OP_MEMBERS) {
+        return;
+    }
     if (op->operation >= FB_SIM_OP_ADD) {
         word(w, "%u", (unsigned)op->items);
         return;

@@ -24,8 +24,9 @@
 
 const char fb_sim_collection[] = "notes";
 
-const char *const fb_sim_operation_names[FB_SIM_OPS] = {
-    "put", "change", "delete", "get", "list", "stranger", "add", "insert", "remove", "watch"};
+const char *const fb_sim_operation_names[FB_SIM_OPS] = {"put",    "change",   "delete", "get",
+                                                        "list",   "stranger", "add",    "insert",
+                                                        "remove", "watch",    "members"};
 
 void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -191,6 +192,10 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
     static const fb_id zero = {{0}};
     fb_id etag = zero;
     if (c->conditional) memcpy(etag.b, c->etag, sizeof c->etag);
+    if (op->operation == FB_SIM_OP_MEMBERS) {
+        fb_write_id(w, world->spaces[fb_sim_op_space(world, op->operation, op->record)]);
+        return FB_VERB_SPACE_MEMBERS;
+    }
     write_collection(world, w, fb_sim_op_space(world, op->operation, op->record));
     fb_id record = fb_sim_record_id(world, op->record);
     switch ((fb_sim_operation)op->operation) {
@@ -238,7 +243,7 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
 
 static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bits)
 {
-    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1};
+    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1, 1};
     uint32_t total = 0;
     for (uint32_t i = 0; i < FB_SIM_OPS; i++) total += work->on[i] ? weights[i] : 0;
     uint32_t at = (uint32_t)(bits % total);

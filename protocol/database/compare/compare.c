@@ -20,8 +20,8 @@ typedef enum compare_phase { PHASE_NODES, PHASE_SCAN, PHASE_RECORDS } compare_ph
 typedef struct compare_context {
     uint64_t serial;
     uint32_t taken; /* paths of this piece */
-    uint32_t lives; /* of the repair: items of closed lives */
     uint32_t levels;
+    fb_span kept; /* of the repair: dots whose lives may be closed, each of them is read */
 } compare_context;
 
 static void next(fb_node *node);
@@ -357,21 +357,43 @@ static void ask_run(fb_node *node, fb_op *op)
 typedef struct repair_user {
     fb_node *node;
     const fb_op *op;
-    uint32_t area, local, next_item;
+    uint32_t area, local, first_life;
+    fb_span kept;
     fb_id record;
 } repair_user;
 
+/* The record may be another one than when its closed lives were asked for, so a dot is looked for
+ * among those: one that was not there then stays. */
 static bool covered_here(void *user, const uint8_t bytes[FB_DOT_BYTES])
 {
-    repair_user *u = user;
+    const repair_user *u = user;
     fb_dot dot = fb_dots_at((fb_dots){bytes, 1}, 0);
-    uint32_t asked = u->next_item++;
     uint32_t entry = fb_vector_find(u->node, u->area, dot.node, dot.incarnation);
     if (entry != FB_NONE) return dot.seq <= fb_vector_get(u->node, entry)->last_seq;
-    fb_read_entry value;
-    fb_life life;
-    return asked < fb_op_items(u->node, u->op) && fb_op_value(u->node, u->op, asked, &value) &&
-           fb_life_decode(value.value, &life) == FB_OK && dot.seq <= life.last_seq;
+    for (size_t at = 0; at < u->kept.len; at += FB_DOT_BYTES) {
+        if (memcmp(u->kept.p + at, bytes, FB_DOT_BYTES) != 0) continue;
+        fb_read_entry value;
+        fb_life life;
+        uint32_t item = u->first_life + (uint32_t)(at / FB_DOT_BYTES);
+        return fb_op_value(u->node, u->op, item, &value) &&
+               fb_life_decode(value.value, &life) == FB_OK && dot.seq <= life.last_seq;
+    }
+    return false;
+}
+
+/* Does the peer hold changes of the area that are not here? One of them may be what replaced a
+ * value there: without it the value would go, and nothing come in its place. What is behind a life
+ * that is closed here was taken up by another one there as well, or soon is. */
+static bool is_ahead(const fb_node *node, uint32_t area, fb_reader *r)
+{
+    bool ahead = false;
+    uint32_t count = fb_read_u16(r);
+    for (uint32_t i = 0; i < count && !r->failed; i++) {
+        fb_dot head = fb_read_dot(r);
+        uint32_t entry = fb_vector_find(node, area, head.node, head.incarnation);
+        ahead = ahead || entry == FB_NONE || fb_vector_get(node, entry)->last_seq < head.seq;
+    }
+    return ahead;
 }
 
 static void went(void *user, fb_span field, const uint8_t dot[FB_DOT_BYTES])
@@ -395,9 +417,16 @@ static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
     fb_reader r = fb_reader_of(fb_span_of(compare->piece, compare->piece_len));
     const uint8_t *covered = fb_read_bytes(&r, bits).p;
     fb_peer_state peer = {fb_read_span16(&r), compare->dots, compare->dot_count, covered};
+    bool ahead = is_ahead(node, compare->area, &r);
     if (!fb_reader_done(&r) || !fb_peer_state_is_valid(peer.state)) return FB_ERR_CALL_MALFORMED;
-    repair_user user = {node,          op, compare->area, fb_area_get(node, compare->area)->local,
-                        1 + c->levels, id};
+    if (MUTANT(PEER_AHEAD_IGNORED, ahead, false)) return FB_ERR_AGAIN;
+    repair_user user = {.node = node,
+                        .op = op,
+                        .area = compare->area,
+                        .local = fb_area_get(node, compare->area)->local,
+                        .first_life = 1 + c->levels,
+                        .kept = c->kept,
+                        .record = id};
     const fb_merge_ops ops = {.user = &user, .covered = covered_here, .went = went};
     fb_merged merged;
     uint32_t dropped;
@@ -424,13 +453,29 @@ static void repair_run(fb_node *node, fb_op *op)
     fb_compare *compare = alive(node, op);
     if (compare == NULL) return;
     fb_status status = fb_op_status(op) == FB_OK ? repair(node, op, compare) : FB_ERR_AGAIN;
-    /* The tree grew meanwhile: the next comparison finds it once more. */
+    /* The tree grew meanwhile, or the peer has more: the next comparison finds it once more. */
     if (status == FB_ERR_AGAIN || status == FB_ERR_LIMIT) compare->more = true;
     if (status == FB_ERR_CALL_MALFORMED) {
         over(node, false);
         return;
     }
     resume(node);
+}
+
+/* False: there is no room for any; of those that are not asked for nothing is known. */
+static bool ask_lives(fb_node *node, fb_op *op, uint32_t area, fb_span kept)
+{
+    uint32_t asked = 0, local = fb_area_get(node, area)->local;
+    for (size_t at = 0; at < kept.len; at += FB_DOT_BYTES) {
+        fb_dot dot = fb_dots_at((fb_dots){kept.p + at, 1}, 0);
+        uint8_t key[FB_VECTOR_KEY_BYTES];
+        if (!fb_op_read_key(op, fb_key_vector(key, true, local, dot.node, dot.incarnation),
+                            FB_VECTOR_VALUE_BYTES)) {
+            break;
+        }
+        asked++;
+    }
+    return asked != 0;
 }
 
 /* Kept dots of a record whose lives may be closed are read with it; which they are is known only
@@ -449,24 +494,22 @@ static void read_run(fb_node *node, fb_op *op)
     if (fb_op_value(node, op, 0, &entry) && entry.value.len == entry.value_len) {
         (void)fb_record_decode(entry.value, &record);
     }
-    uint32_t local = fb_area_get(node, compare->area)->local;
+    uint8_t bytes[FB_COMPARE_DOTS_MAX * FB_DOT_BYTES];
+    fb_writer kept = fb_writer_of(bytes, sizeof bytes);
     fb_record_walk walk = fb_record_walk_of(&record);
     fb_record_field field = {.count = 0};
     fb_dots lists[2] = {record.existence_pending, record.whole_pending};
     for (uint32_t at = 0;; at++) {
         if (at >= 2 && !fb_record_next(&walk, &field)) break;
         fb_dots dots = at < 2 ? lists[at] : field.pending;
-        for (uint32_t i = 0; i < dots.count && c->lives < FB_COMPARE_DOTS_MAX; i++) {
+        for (uint32_t i = 0; i < dots.count; i++) {
             fb_dot dot = fb_dots_at(dots, i);
-            uint8_t key[FB_VECTOR_KEY_BYTES];
-            if (!fb_op_read_key(op, fb_key_vector(key, true, local, dot.node, dot.incarnation),
-                                FB_VECTOR_VALUE_BYTES)) {
-                break;
-            }
-            c->lives++;
+            bool open = fb_vector_find(node, compare->area, dot.node, dot.incarnation) != FB_NONE;
+            if (!open && kept.cap - kept.at >= FB_DOT_BYTES) fb_write_dot(&kept, dot);
         }
     }
-    if (c->lives == 0) {
+    if (kept.at != 0) c->kept = fb_op_keep(op, fb_writer_span(&kept));
+    if (c->kept.len == 0 || !ask_lives(node, op, compare->area, c->kept)) {
         repair_run(node, op);
     } else {
         fb_op_issue(node, op);

@@ -136,6 +136,22 @@ static bool covers(const fb_node *node, const fb_op *op, uint32_t area, fb_dot d
            dot.seq <= life.last_seq;
 }
 
+/* What is durable here of the area: who compares takes nothing away before it has as much. */
+static void write_heads(const fb_node *node, uint32_t area, fb_writer *w)
+{
+    size_t count_at = w->at;
+    uint32_t count = 0;
+    fb_write_u16(w, 0);
+    for (uint32_t at = fb_area_get(node, area)->entries; at != 0;) {
+        const fb_vector *v = fb_vector_get(node, at - 1);
+        at = v->next;
+        if (v->durable_batch == 0) continue;
+        fb_write_dot(w, (fb_dot){v->node, v->incarnation, v->durable_seq});
+        count++;
+    }
+    if (!w->failed) fb_store_be(w->p + count_at, count, 2);
+}
+
 static void record_run(fb_node *node, fb_op *op)
 {
     const serve_context *c = fb_op_context(op);
@@ -170,6 +186,7 @@ static void record_run(fb_node *node, fb_op *op)
     }
     fb_write_bytes(&w, bits, (c->count + (size_t)7) / 8);
     fb_write_span16(&w, record.state);
+    write_heads(node, serve->area, &w);
     if (status != FB_OK || w.failed || record.state.len > UINT16_MAX) {
         fb_call_finish(node, serve->call, status != FB_OK ? status : FB_ERR_LIMIT);
         return;

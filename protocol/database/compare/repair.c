@@ -16,14 +16,20 @@ typedef struct repairing {
     uint32_t apart, kept, dropped;
 } repairing;
 
-/* Reads a state up to its columns. */
-static bool read_head(fb_reader *r, fb_span *existence, uint32_t *fields)
+/* A state up to its columns. */
+typedef struct state_head {
+    fb_span existence;
+    fb_dots existence_pending, whole_pending;
+    uint32_t fields;
+} state_head;
+
+static bool read_head(fb_reader *r, state_head *head)
 {
     uint16_t count = fb_read_u16(r);
-    *existence = fb_read_bytes(r, (size_t)count * FB_EXISTENCE_BYTES);
-    fb_read_dots(r);
-    fb_read_dots(r);
-    *fields = fb_read_u16(r);
+    head->existence = fb_read_bytes(r, (size_t)count * FB_EXISTENCE_BYTES);
+    head->existence_pending = fb_read_dots(r);
+    head->whole_pending = fb_read_dots(r);
+    head->fields = fb_read_u16(r);
     return !r->failed;
 }
 
@@ -31,10 +37,9 @@ bool fb_peer_state_is_valid(fb_span state)
 {
     if (state.len == 0) return true; /* no such record */
     fb_reader r = fb_reader_of(state);
-    fb_span existence;
-    uint32_t fields;
-    if (!read_head(&r, &existence, &fields)) return false;
-    for (uint32_t i = 0; i < fields && !r.failed; i++) {
+    state_head head;
+    if (!read_head(&r, &head)) return false;
+    for (uint32_t i = 0; i < head.fields && !r.failed; i++) {
         fb_read_span16(&r);
         uint16_t siblings = fb_read_u16(&r);
         fb_read_bytes(&r, (size_t)siblings * FB_SIBLING_BYTES);
@@ -51,23 +56,36 @@ static bool is_among(fb_span entries, size_t each, const uint8_t *dot)
     return false;
 }
 
-/* Does it live there: in the column, or (no name) for the existence? */
-static bool lives_there(const fb_peer_state *peer, fb_span name, const uint8_t *dot)
+static bool is_kept(fb_dots kept, const uint8_t *dot)
 {
-    if (peer->state.len == 0) return false;
+    return is_among(fb_span_of(kept.p, (size_t)kept.count * FB_DOT_BYTES), FB_DOT_BYTES, dot);
+}
+
+typedef enum at_peer { AT_PEER_ABSENT, AT_PEER_LIVES, AT_PEER_REPLACED } at_peer;
+
+/* How it is there: in the column, or (no name) for the existence. What is replaced before it came
+ * is kept as such. */
+static at_peer at_peer_of(const fb_peer_state *peer, fb_span name, const uint8_t *dot)
+{
     fb_reader r = fb_reader_of(peer->state);
-    fb_span existence;
-    uint32_t fields;
-    if (!read_head(&r, &existence, &fields)) return true;
-    if (name.len == 0) return is_among(existence, FB_EXISTENCE_BYTES, dot);
-    for (uint32_t i = 0; i < fields; i++) {
+    state_head head;
+    if (peer->state.len == 0) return AT_PEER_ABSENT;
+    if (!read_head(&r, &head)) return AT_PEER_LIVES; /* not of one that is valid */
+    if (is_kept(head.whole_pending, dot)) return AT_PEER_REPLACED;
+    if (name.len == 0) {
+        if (is_kept(head.existence_pending, dot)) return AT_PEER_REPLACED;
+        return is_among(head.existence, FB_EXISTENCE_BYTES, dot) ? AT_PEER_LIVES : AT_PEER_ABSENT;
+    }
+    for (uint32_t i = 0; i < head.fields; i++) {
         fb_span column = fb_read_span16(&r);
         uint16_t count = fb_read_u16(&r);
         fb_span siblings = fb_read_bytes(&r, (size_t)count * FB_SIBLING_BYTES);
-        fb_read_dots(&r);
-        if (fb_span_equal(column, name)) return is_among(siblings, FB_SIBLING_BYTES, dot);
+        fb_dots kept = fb_read_dots(&r);
+        if (!fb_span_equal(column, name)) continue;
+        if (is_kept(kept, dot)) return AT_PEER_REPLACED;
+        return is_among(siblings, FB_SIBLING_BYTES, dot) ? AT_PEER_LIVES : AT_PEER_ABSENT;
     }
-    return false;
+    return AT_PEER_ABSENT;
 }
 
 static bool gone_there(void *user, fb_span name, const uint8_t *dot)
@@ -76,7 +94,8 @@ static bool gone_there(void *user, fb_span name, const uint8_t *dot)
     for (uint32_t i = 0; i < peer->dot_count; i++) {
         if (memcmp(peer->dots + (size_t)i * FB_DOT_BYTES, dot, FB_DOT_BYTES) != 0) continue;
         bool covered = (peer->covered[i / 8] >> i % 8 & 1u) != 0;
-        return covered && !lives_there(peer, name, dot);
+        at_peer there = at_peer_of(peer, name, dot);
+        return there == AT_PEER_REPLACED || (covered && there == AT_PEER_ABSENT);
     }
     return false; /* it came since */
 }

@@ -712,7 +712,10 @@ fb_status fb_loop_open(const fb_loop_options *options, fb_loop **out, char *why,
 {
     *out = NULL;
     fb_loop *loop = calloc(1, sizeof *loop);
-    if (loop == NULL) return FB_ERR_NO_MEMORY;
+    if (loop == NULL) {
+        snprintf(why, why_len, "the node: %s", fb_error_text(FB_ERR_NO_MEMORY));
+        return FB_ERR_NO_MEMORY;
+    }
     loop->options = *options;
     loop->uv = options->uv;
     loop->later_end = &loop->later;

@@ -142,8 +142,9 @@ fb_status fb_listener_open(uv_loop_t *loop, const char *text, fb_accepted accept
         return refused(why, why_len, text, strerror(errno));
     }
     fb_sockaddr_text(&here, bound, bound_len);
-    if (fb_listener_over(loop, fd, accepted, user, out) == FB_OK) return FB_OK;
-    return refused(why, why_len, text, "no memory or descriptor");
+    fb_status status = fb_listener_over(loop, fd, accepted, user, out);
+    if (status != FB_OK) (void)refused(why, why_len, text, "no memory or descriptor");
+    return status;
 }
 
 fb_status fb_listener_over(uv_loop_t *loop, int fd, fb_accepted accepted, void *user,

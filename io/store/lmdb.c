@@ -792,7 +792,7 @@ const fb_lmdb_opening *fb_lmdb_opening_of(const fb_lmdb *store)
 fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why, size_t why_len)
 {
     *out = NULL;
-    say(why, why_len, "%s", "");
+    say(why, why_len, "%s: no memory", options->directory); /* unless there is more to say */
     fb_lmdb *store = calloc(1, sizeof *store);
     if (store == NULL) return FB_ERR_NO_MEMORY;
     store->options = *options;
@@ -835,6 +835,7 @@ fb_status fb_lmdb_open(const fb_lmdb_options *options, fb_lmdb **out, char *why,
         store_free(store);
         return status;
     }
+    say(why, why_len, "%s", "");
     *out = store;
     return FB_OK;
 }

@@ -39,6 +39,14 @@ static uint32_t from(const judging *j, uint32_t index)
     return FB_NONE;
 }
 
+/* The term is open: other statements of its number open it no more. */
+static void mark_open(const judging *j, uint32_t member, uint32_t number)
+{
+    for (uint32_t i = fb_member_at(j->node, member)->standings; i != 0; i = at(j, i - 1)->next) {
+        if (at(j, i - 1)->number == number) at(j, i - 1)->open = true;
+    }
+}
+
 /* FB_NONE: it is not open. */
 static uint32_t rank_of_term(const judging *j, uint32_t member, uint32_t number)
 {
@@ -80,6 +88,7 @@ static void judge_one(const judging *j, fb_standing *s, uint32_t author, uint32_
 static void open_term(const judging *j, uint32_t member, uint32_t number, uint32_t rank)
 {
     fb_id id = fb_member_at(j->node, member)->id;
+    mark_open(j, member, number);
     for (uint32_t i = from(j, 0); i != FB_NONE; i = from(j, i + 1)) {
         fb_standing *s = at(j, i);
         if (FB_CLAIM_NUMBER(s->claim) != number || !fb_id_equal(s->author, id)) continue;
@@ -93,8 +102,7 @@ static uint32_t next_opening(const judging *j)
     uint32_t found = FB_NONE;
     for (uint32_t i = from(j, 0); i != FB_NONE; i = from(j, i + 1)) {
         const fb_standing *s = at(j, i);
-        if (!s->stands || s->number % 2 == 0 || s->role != FB_ROLE_ADMIN) continue;
-        if (rank_of_term(j, s->member, s->number) != FB_NONE) continue;
+        if (!s->stands || s->open || s->number % 2 == 0 || s->role != FB_ROLE_ADMIN) continue;
         if (found != FB_NONE) {
             const fb_standing *best = at(j, found);
             if (s->rank > best->rank) continue;
@@ -125,7 +133,7 @@ void fb_space_judge(fb_node *node, uint32_t space)
     const judging j = judging_of(node, space);
     for (uint32_t i = from(&j, 0); i != FB_NONE; i = from(&j, i + 1)) {
         fb_standing *s = at(&j, i);
-        s->stands = false;
+        s->stands = s->open = false;
         s->rank = s->opens = FB_NONE;
     }
     uint32_t creator = fb_member_find(node, space, j.creator);

@@ -40,6 +40,7 @@ struct fb_standing {
     uint64_t claim; /* what the author said to be */
     /* Worked out from the set of all (judge.h). */
     bool stands;
+    bool open;      /* its member is an admin by one of this number */
     uint32_t rank;  /* of its author when it was stated, the creator's is 0; FB_NONE: no admin */
     uint32_t opens; /* the rank that it gives its member as an admin; FB_NONE: none */
     uint32_t member;

@@ -100,7 +100,7 @@ static void layout(fb_sim_world *world, fb_arena *arena)
 
 /* A step touches a hundred places all over the tables of one node, the next those of another: with
  * pages of 4 KiB a quarter of the time goes into finding them. Whole large pages are dear to a
- * world that is small or soon over, and to one that is to take little memory. */
+ * world that is small or soon over, as schedules are, and to one that is to take little memory. */
 #define LARGE_PAGES_EVENTS 100000u
 #define LARGE_PAGES_NODES  16u
 #define PAGE               4096u
@@ -109,6 +109,7 @@ static void use_large_pages(const fb_sim_config *config, void *memory, size_t by
 {
 #ifdef MADV_HUGEPAGE
     if (config->events < LARGE_PAGES_EVENTS || config->nodes > LARGE_PAGES_NODES) return;
+    if (config->schedule != NULL) return;
     size_t before = (PAGE - (uintptr_t)memory % PAGE) % PAGE;
     if (bytes < before + PAGE) return;
     /* What the system does not grant is only slower. */

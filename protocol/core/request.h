@@ -114,6 +114,10 @@ typedef enum fb_verb {
      * root fingerprint, u32 vector entries, each: node id, u64 incarnation, u64 batch, u64 last
      * seq; FB_AREA_TOO_LARGE in their place: no answer has room for all of them */
     FB_VERB_AREAS = 46,
+    /* space id, collection, node id of a member -> u8 fb_verify_state, 16 bytes of fingerprint
+     * here and 16 there, u8 all that differs was found, u64 records that differ, u16 count, each
+     * the id of one that is here. FB_ERR_UNREACHABLE: no link to that member; FB_ERR_BUSY */
+    FB_VERB_RECORD_VERIFY = 47,
 
     /* space id, u16 count, each an area id -> nothing: announces `changed` of these areas, held
      * here or not. The replication engine's own entrance, for the bench and the conformance

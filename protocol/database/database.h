@@ -97,7 +97,7 @@ typedef struct fb_area_info {
     uint8_t kind;
     uint8_t root[16]; /* fingerprint as of the last executed change */
     uint32_t vector_count;
-    uint64_t records; /* items in the tree, deleted ones included */
+    uint64_t records; /* items in the tree */
 } fb_area_info;
 
 typedef struct fb_vector_info {
@@ -110,5 +110,13 @@ typedef struct fb_vector_info {
 uint32_t fb_area_capacity(const fb_node *node);
 bool fb_area_at(const fb_node *node, uint32_t index, fb_area_info *out);
 bool fb_area_vector_at(const fb_node *node, uint32_t index, uint32_t entry, fb_vector_info *out);
+
+/* What a comparison of fingerprints says (RECORD_VERIFY). */
+typedef enum fb_verify_state {
+    FB_VERIFY_SAME = 0,    /* the same changes, the same records */
+    FB_VERIFY_DIFFERS = 1, /* the same changes and other records: one of both is damaged */
+    FB_VERIFY_BEHIND = 2,  /* one has changes that the other has not yet */
+    FB_VERIFY_UNSURE = 3,  /* one is in doubt or taking something back: ask again */
+} fb_verify_state;
 
 #endif

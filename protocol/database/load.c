@@ -150,6 +150,7 @@ static fb_status take_roots(fb_node *node, fb_op *op, load_context *c)
         if (fb_op_value(node, op, item, &entry)) {
             FB_TRY(fb_tree_decode(entry.value, &area->root_node, &area->root_info));
             fb_tree_fingerprint(&area->root_node, area->root);
+            memcpy(area->durable_root, area->root, sizeof area->root);
         }
         item++;
     }

@@ -19,6 +19,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_reports_layout(node);
     fb_fold_layout(node);
     fb_compare_layout(node, arena);
+    fb_verify_layout(node, arena);
     fb_put_layout(node, arena);
     fb_get_layout(node);
     fb_area_list_layout(node);
@@ -38,6 +39,7 @@ static void reset(fb_node *node)
     fb_serve_reset(node);
     fb_vector_exchange_reset(node);
     fb_compare_reset(node);
+    fb_verify_reset(node);
     fb_put_reset(node);
     fb_watch_reset(node);
     fb_cut_reset(node);
@@ -50,6 +52,7 @@ static void reset(fb_node *node)
 static void durable(fb_node *node)
 {
     fb_vectors_durable(node);
+    fb_areas_durable(node);
     fb_watch_durable(node);
     fb_mend_durable(node);
     fb_compare_durable(node);

@@ -68,6 +68,8 @@ struct fb_database {
     fb_watch *watches;
     uint32_t watch_count, watch_used;
     fb_compare *compare;
+    fb_verify *verifies;
+    uint32_t unsettled; /* the first area whose root is not durable yet, plus one */
     fb_compare_serve *compare_serves;
     fb_link_vectors *links;
     uint8_t *frame; /* of the control channel, and answers of calls */

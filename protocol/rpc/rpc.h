@@ -12,7 +12,8 @@
 typedef enum fb_method {
     FB_METHOD_FETCH = 1,
     FB_METHOD_COMPARE = 3,
-    /* 2 snapshot, 4 verify, 5 resolve: answered with FB_ERR_CALL_METHOD */
+    FB_METHOD_VERIFY = 4,
+    /* 2 snapshot, 5 resolve: answered with FB_ERR_CALL_METHOD */
     FB_METHODS = 6
 } fb_method;
 

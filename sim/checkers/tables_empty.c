@@ -40,7 +40,10 @@ static uint64_t database_count(const fb_node *core, left_over *out)
     out[4] = (left_over){"calls of others that are served", serves, false};
     out[5] = (left_over){"batches being filled", builders, false};
     out[6] = (left_over){"long answers", db->answers_used, false};
-    return 7;
+    uint64_t verifies = 0;
+    for (uint32_t i = 0; i < FB_VERIFIES_MAX; i++) verifies += db->verifies[i].used;
+    out[7] = (left_over){"questions about fingerprints", verifies, false};
+    return 8;
 }
 
 static uint64_t others_count(const fb_node *core, left_over *out)

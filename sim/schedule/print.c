@@ -169,6 +169,10 @@ static void operation(const fb_sim_line *line, words *w)
         if ((op->items & FB_SIM_FEED_SLOW) != 0) word(w, "slow");
         return;
     }
+    if (op->operation == FB_SIM_OP_VERIFY) {
+        word(w, "%s", name(op->items));
+        return;
+    }
     word(w, "r%u", (unsigned)op->record);
     if (op->operation == FB_SIM_OP_GET || op->operation == FB_SIM_OP_DELETE ||
         op->operation == FB_SIM_OP_MEMBERS) {

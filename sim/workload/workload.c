@@ -24,9 +24,9 @@
 
 const char fb_sim_collection[] = "notes";
 
-const char *const fb_sim_operation_names[FB_SIM_OPS] = {"put",    "change",   "delete", "get",
-                                                        "list",   "stranger", "add",    "insert",
-                                                        "remove", "watch",    "members"};
+const char *const fb_sim_operation_names[FB_SIM_OPS] = {"put",    "change",   "delete",  "get",
+                                                        "list",   "stranger", "add",     "insert",
+                                                        "remove", "watch",    "members", "verify"};
 
 void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -72,7 +72,8 @@ uint32_t fb_sim_record_of(const fb_sim_world *world, fb_id id)
 
 uint32_t fb_sim_op_space(const fb_sim_world *world, uint32_t operation, uint32_t record)
 {
-    return operation == FB_SIM_OP_LIST ? 0 : fb_sim_space_of_record(world, record);
+    bool whole = operation == FB_SIM_OP_LIST || operation == FB_SIM_OP_VERIFY;
+    return whole ? 0 : fb_sim_space_of_record(world, record);
 }
 
 static fb_sim_client *client_of(const fb_sim_world *world, uint32_t node, uint32_t client)
@@ -211,6 +212,9 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
         fb_write_id(w, op->record == 0 ? zero : fb_sim_record_id(world, op->record - 1u));
         fb_write_u32(w, op->items);
         return FB_VERB_RECORD_LIST;
+    case FB_SIM_OP_VERIFY:
+        fb_write_id(w, world->nodes[op->items % world->config.nodes].id);
+        return FB_VERB_RECORD_VERIFY;
     default:
         break;
     }
@@ -243,7 +247,7 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
 
 static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bits)
 {
-    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1, 1};
+    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1, 1, 1};
     uint32_t total = 0;
     for (uint32_t i = 0; i < FB_SIM_OPS; i++) total += work->on[i] ? weights[i] : 0;
     uint32_t at = (uint32_t)(bits % total);
@@ -286,6 +290,8 @@ static fb_sim_op draw_op(const fb_sim_world *world, uint32_t node, uint32_t clie
             SLOW + FB_SIM_FEED_START,
         };
         op.items = from[bits >> 44 & 15];
+    } else if (op.operation == FB_SIM_OP_VERIFY) {
+        op.items = (uint8_t)((bits >> 40) % world->config.nodes);
     } else if (op.operation >= FB_SIM_OP_INSERT) {
         op.items %= FB_SIM_ELEMENTS;
     }

@@ -33,6 +33,7 @@ typedef enum fb_sim_operation {
     FB_SIM_OP_REMOVE,
     FB_SIM_OP_WATCH,   /* feeds.h */
     FB_SIM_OP_MEMBERS, /* of the record's space */
+    FB_SIM_OP_VERIFY,  /* whether another node holds the same */
     FB_SIM_OPS
 } fb_sim_operation;
 
@@ -43,7 +44,8 @@ typedef struct fb_sim_op {
     uint8_t fields;  /* bit set */
     uint8_t unset;   /* of them, those that are taken away */
     uint8_t empty;   /* of them, those whose value is the empty text */
-    uint8_t items;   /* of a list; how much is added; which element; where a feed begins */
+    uint8_t items;   /* of a list; how much is added; which element; where a feed begins;
+                      which node is asked */
     uint32_t number; /* names its values: no other operation of its node has it */
     uint16_t pad[FB_SIM_FIELDS]; /* bytes that make a value longer */
 } fb_sim_op;

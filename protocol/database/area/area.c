@@ -73,7 +73,7 @@ void fb_areas_reset(fb_node *node)
     memset(db->spaces, 0, sizes->spaces * sizeof *db->spaces);
     fb_reports_reset(node);
     memset(db->named, 0, sizes->links * sizeof *db->named);
-    db->area_free = db->area_count = db->local = 0;
+    db->area_free = db->area_count = db->local = db->unsettled = 0;
     for (uint32_t i = sizes->areas; i-- > 0;) {
         fb_area *area = &db->areas[i];
         if (area->used) fb_area_touch(node, i);
@@ -195,6 +195,39 @@ void fb_area_stored(fb_node *node, uint32_t index)
     area->stored = true;
     forget_namer(node, area);
     fb_area_touch(node, index);
+}
+
+void fb_area_root_put(fb_node *node, uint32_t index)
+{
+    fb_area *area = fb_area_get(node, index);
+    uint64_t w = fb_w_building(node);
+    if (area->root_count == 0) {
+        area->unsettled = node->database->unsettled;
+        node->database->unsettled = index + 1;
+    }
+    if (area->root_count == 0 || area->roots[area->root_count - 1].w != w) {
+        FB_ASSERT(area->root_count < FB_WRITE_SETS_KEPT);
+        area->roots[area->root_count++].w = w;
+    }
+    memcpy(area->roots[area->root_count - 1].root, area->root, sizeof area->root);
+}
+
+void fb_areas_durable(fb_node *node)
+{
+    uint32_t *at = &node->database->unsettled;
+    while (*at != 0) {
+        fb_area *area = fb_area_get(node, *at - 1);
+        uint32_t done = 0;
+        while (done < area->root_count && area->roots[done].w <= fb_w_durable(node)) done++;
+        if (done > 0) memcpy(area->durable_root, area->roots[done - 1].root, 16);
+        area->root_count -= done;
+        memmove(area->roots, area->roots + done, area->root_count * sizeof area->roots[0]);
+        if (area->root_count == 0) {
+            *at = area->unsettled;
+        } else {
+            at = &area->unsettled;
+        }
+    }
 }
 
 void fb_areas_link_down(fb_node *node, uint32_t link)

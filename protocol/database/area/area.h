@@ -9,6 +9,11 @@
 
 #define FB_AREA_VALUE_BYTES_MAX (1u + 4 + 1 + 2 + FB_COLLECTION_NAME_BYTES_MAX)
 
+typedef struct fb_root_note {
+    uint64_t w;
+    uint8_t root[16];
+} fb_root_note;
+
 typedef struct fb_area {
     bool used;
     bool stored; /* has its key in the store, or in a write set on the way */
@@ -36,6 +41,13 @@ typedef struct fb_area {
     uint32_t builder;   /* batch being filled, plus one */
     uint32_t wants;     /* what is lacking, plus one */
     uint32_t last_link; /* asked last */
+
+    /* The root as it is durable, and what becomes it with write sets that are under way. */
+    uint8_t durable_root[16];
+    uint32_t root_count;
+    fb_root_note roots[FB_WRITE_SETS_KEPT];
+    uint32_t unsettled; /* the next area with such a root, plus one */
+    uint64_t mended_w;  /* the last write set that took something back */
 
     uint8_t digest[16];  /* of the durable vector; zeros when that is empty */
     uint64_t applied_ns; /* the last received batch, and its write set */
@@ -107,6 +119,9 @@ uint32_t fb_area_named(fb_node *node, uint32_t space, fb_area_kind kind, fb_span
                        uint32_t link);
 /* It has its key in the set being built. */
 void fb_area_stored(fb_node *node, uint32_t area);
+/* Its root is another one from the set being built on. */
+void fb_area_root_put(fb_node *node, uint32_t area);
+void fb_areas_durable(fb_node *node);
 void fb_areas_link_down(fb_node *node, uint32_t link);
 
 #endif

@@ -111,7 +111,13 @@ static void over(fb_node *node, bool whole)
     if (compare->calling) fb_call_cancel(node, compare->call);
     if (whole && !compare->more) observe_compared(node, compare);
     compare->used = compare->calling = false;
-    if (whole && is_enough(node, area, compare)) {
+    bool looks = compare->done != NULL;
+    if (looks) {
+        const fb_looked looked = {whole && !compare->more, compare->differ, compare->records,
+                                  compare->record_count};
+        compare->done(node, compare->user, &looked);
+    }
+    if (!looks && whole && is_enough(node, area, compare)) {
         uint8_t key[FB_DOUBT_KEY_BYTES];
         size_t room = fb_write_entry_bytes(FB_DOUBT_KEY_BYTES, FB_DOUBT_VALUE_BYTES);
         if (fb_write_fits(node, room, 1)) {
@@ -122,13 +128,14 @@ static void over(fb_node *node, bool whole)
         }
     }
     fb_area_touch(node, index);
-    if (compare->cleared != index + 1 && choose_link(node, area, compare->link) != FB_NONE) {
+    if (!looks && compare->cleared != index + 1 &&
+        choose_link(node, area, compare->link) != FB_NONE) {
         later(node, index, whole ? 1 : 2);
     }
     fb_area_unpin(node, index);
     for (uint32_t i = 0; i < node->options.sizes.areas; i++) {
         const fb_area *other = fb_area_get(node, i);
-        if (i == index || !other->used || !other->doubt) continue;
+        if ((i == index && !looks) || !other->used || !other->doubt) continue;
         if (choose_link(node, other, compare->link) != FB_NONE) later(node, i, 1);
     }
 }
@@ -633,7 +640,7 @@ static void next(fb_node *node)
         compare->phase = PHASE_SCAN;
         compare->busy = true;
         ok = scan(node);
-    } else if (compare->record_at < compare->record_count) {
+    } else if (compare->record_at < compare->record_count && compare->done == NULL) {
         compare->busy = true;
         ok = ask_record(node);
     } else {
@@ -708,6 +715,28 @@ static uint32_t choose_link(const fb_node *node, const fb_area *area, uint32_t l
     return FB_NONE;
 }
 
+static void begin(fb_node *node, uint32_t index, uint32_t link)
+{
+    fb_compare *compare = compare_of(node);
+    compare->link = link;
+    compare->link_number = fb_link_at(node, link)->number;
+    compare->used = true;
+    compare->busy = compare->calling = compare->more = compare->dots_left = false;
+    compare->doubtful = false;
+    compare->done = NULL;
+    compare->area = index;
+    compare->serial = ++node->database->serial;
+    compare->phase = PHASE_NODES;
+    compare->found_count = compare->record_count = compare->record_at = 0;
+    compare->asked_at = compare->asked_count = compare->rounds = 0;
+    compare->differ = compare->bytes = 0;
+    compare->scanned = (fb_id){{0}};
+    memset(compare->dots_after, 0, sizeof compare->dots_after);
+    compare->front[0] = (fb_path){.depth = 0};
+    compare->front_count = 1;
+    fb_area_pin(node, index);
+}
+
 static void on_compare(fb_node *node, uint32_t index)
 {
     fb_area *area = fb_area_get(node, index);
@@ -720,24 +749,21 @@ static void on_compare(fb_node *node, uint32_t index)
         later(node, index, 1);
         return;
     }
-    compare->link = link;
-    compare->link_number = fb_link_at(node, link)->number;
-    compare->used = true;
-    compare->busy = compare->calling = compare->more = compare->dots_left = false;
-    compare->doubtful = false;
-    compare->area = index;
-    compare->serial = ++node->database->serial;
-    compare->phase = PHASE_NODES;
-    compare->found_count = compare->record_count = compare->record_at = 0;
-    compare->asked_at = compare->asked_count = compare->rounds = 0;
-    compare->differ = compare->bytes = 0;
-    compare->scanned = (fb_id){{0}};
-    memset(compare->dots_after, 0, sizeof compare->dots_after);
-    compare->front[0] = (fb_path){.depth = 0};
-    compare->front_count = 1;
+    begin(node, index, link);
     area->doubt_again = false;
-    fb_area_pin(node, index);
     next(node);
+}
+
+bool fb_compare_look(fb_node *node, uint32_t index, uint32_t link, fb_compare_done done,
+                     uint64_t user)
+{
+    fb_compare *compare = compare_of(node);
+    if (compare->used || compare->cleared != 0) return false;
+    begin(node, index, link);
+    compare->done = done;
+    compare->user = user;
+    next(node);
+    return true;
 }
 
 void fb_doubt(fb_node *node, uint32_t index, bool put)

@@ -14,14 +14,26 @@
 
 enum { FB_COMPARE_NODES = 1, FB_COMPARE_RECORDS = 2 };
 
+/* What a comparison that repairs nothing has come to: so many items differ, and of those that are
+ * here some ids. whole: all of it was looked at. */
+typedef struct fb_looked {
+    bool whole;
+    uint64_t differ;
+    const fb_id *ids;
+    uint32_t count;
+} fb_looked;
+typedef void (*fb_compare_done)(fb_node *node, uint64_t user, const fb_looked *looked);
+
 /* A comparison of this node's (compare.c). */
 typedef struct fb_compare {
     bool used;
-    bool calling;   /* a call is under way */
-    bool busy;      /* an operation is */
-    bool more;      /* not all that differs was looked at */
-    bool doubtful;  /* the peer is in doubt itself */
-    bool dots_left; /* of the record at hand, behind those asked about */
+    bool calling;         /* a call is under way */
+    bool busy;            /* an operation is */
+    bool more;            /* not all that differs was looked at */
+    bool doubtful;        /* the peer is in doubt itself */
+    bool dots_left;       /* of the record at hand, behind those asked about */
+    fb_compare_done done; /* it only looks, for this one; else NULL */
+    uint64_t user;
     uint8_t phase;
     /* The last one was whole: area, plus one, which is out of doubt when this is durable. */
     uint32_t cleared;
@@ -65,6 +77,25 @@ typedef struct fb_compare_serve {
     uint8_t root[16];
     uint8_t arguments[FB_CALL_ARGUMENTS_MAX];
 } fb_compare_serve;
+
+/* One question to a peer, whether it holds the same (verify.c). */
+typedef struct fb_verify {
+    bool used;
+    bool calling; /* the peer is asked; else the comparison goes on */
+    uint32_t area;
+    uint32_t link;
+    uint32_t call;
+    uint32_t index; /* of the request */
+    uint64_t number;
+    uint64_t serial;
+    uint8_t mine[16], theirs[16];
+} fb_verify;
+
+void fb_verify_layout(fb_node *node, fb_arena *arena);
+void fb_verify_reset(fb_node *node);
+/* Begins one that only looks; false while another one goes on. */
+bool fb_compare_look(fb_node *node, uint32_t area, uint32_t link, fb_compare_done done,
+                     uint64_t user);
 
 void fb_compare_layout(fb_node *node, fb_arena *arena);
 void fb_compare_reset(fb_node *node);

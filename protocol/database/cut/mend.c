@@ -773,6 +773,7 @@ static void remove_run(fb_node *node, fb_op *op)
     /* One of an earlier pass, from before its member was cut. */
     key[0] = FB_TAG_MARK;
     fb_delete(node, fb_span_of(key, sizeof key));
+    area->mended_w = fb_w_building(node);
     fb_vector *v = fb_vector_get(node, m->entry);
     v->batch = m->batch - 1;
     v->last_seq = m->first_seq - 1;

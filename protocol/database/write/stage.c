@@ -366,6 +366,7 @@ static void commit_area(fb_node *node, const fb_staged_area *staged)
     area->root_node = staged->node;
     area->root_info = staged->info;
     memcpy(area->root, staged->root, sizeof area->root);
+    fb_area_root_put(node, staged->area);
     area->own_seq = MUTANT(SEQUENCE_NOT_KEPT, staged->next_seq - 1, area->own_seq);
     area->changed = true;
     uint8_t key[FB_TREE_KEY_BYTES], value[FB_TREE_NODE_BYTES_MAX];

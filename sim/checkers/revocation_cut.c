@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/database/database.h"
+#include "protocol/database/keys.h"
 #include "protocol/store/keys.h"
 #include "sim/checkers/list.h"
 #include "sim/checkers/standing.h"
@@ -156,10 +157,37 @@ static void look_at_batch(void *user, fb_span key, fb_span value)
     }
 }
 
+static bool is_first_of_subject(const state *s, uint32_t place)
+{
+    for (uint32_t i = 0; i < place; i++) {
+        if (fb_id_equal(s->takings[i].subject, s->takings[place].subject)) return false;
+    }
+    return true;
+}
+
+/* Area after area, what those signed from whom something was taken: most batches are of others. */
+static void look_at_batches(state *s, const fb_sim_store *store)
+{
+    fb_span key;
+    for (uint64_t area = 0; area <= UINT32_MAX; area++) {
+        uint8_t prefix[1 + 4 + 16] = {FB_TAG_BATCH};
+        fb_store_be32(prefix + 1, (uint32_t)area);
+        if (!fb_sim_store_first(store, fb_span_of(prefix, 5), &key)) return;
+        if (key.len != FB_BATCH_KEY_BYTES || key.p[0] != FB_TAG_BATCH) return;
+        area = fb_load_be32(key.p + 1);
+        fb_store_be32(prefix + 1, (uint32_t)area);
+        for (uint32_t i = 0; i < s->taking_count; i++) {
+            if (!is_first_of_subject(s, i)) continue;
+            memcpy(prefix + 5, s->takings[i].subject.b, 16);
+            fb_sim_store_walk(store, fb_span_of(prefix, sizeof prefix), look_at_batch, s);
+        }
+    }
+}
+
 static void round_end(fb_sim_world *world, void *own)
 {
     state *s = own;
-    static const uint8_t standings = FB_TAG_STANDING, cuts = FB_TAG_CUT, batches = FB_TAG_BATCH;
+    static const uint8_t standings = FB_TAG_STANDING, cuts = FB_TAG_CUT;
     s->space = world->spaces[0];
     s->own_area = fb_area_id(world->spaces[0], FB_AREA_SPACE, (fb_span){NULL, 0});
     s->reports = fb_area_id(world->spaces[0], FB_AREA_REPORTS, (fb_span){NULL, 0});
@@ -177,7 +205,7 @@ static void round_end(fb_sim_world *world, void *own)
         if (s->taking_count == 0 || s->taking_count == TAKINGS_MAX) continue;
         fb_sim_store_walk(store, fb_span_of(&cuts, 1), take_cut, s);
         if (s->cut_count == CUTS_MAX) continue;
-        fb_sim_store_walk(store, fb_span_of(&batches, 1), look_at_batch, s);
+        look_at_batches(s, store);
         if (!s->wrong) continue;
         uint32_t signer = 0;
         while (signer < world->config.nodes && !fb_id_equal(world->nodes[signer].id, s->signer)) {

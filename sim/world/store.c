@@ -698,6 +698,19 @@ bool fb_sim_store_read(const fb_sim_store *store, fb_span read_set, fb_writer *o
     return fb_reader_done(&r) && !out->failed;
 }
 
+bool fb_sim_store_first(const fb_sim_store *store, fb_span from, fb_span *key)
+{
+    const fb_sim_keys *keys = store->keys;
+    cursor c = {0, 0};
+    for (bool more = ascend_from(keys, from, &c); more; more = advance(keys, false, &c)) {
+        const row *r = row_at(keys, c);
+        if (r->values[store->column] == 0) continue;
+        *key = key_of(keys, r);
+        return true;
+    }
+    return false;
+}
+
 void fb_sim_store_walk(const fb_sim_store *store, fb_span prefix,
                        void (*at)(void *user, fb_span key, fb_span value), void *user)
 {

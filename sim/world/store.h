@@ -78,6 +78,10 @@ bool fb_sim_store_apply(fb_sim_store *store, fb_span write_set);
  * False when the bytes are no read set or the answer does not fit. */
 bool fb_sim_store_read(const fb_sim_store *store, fb_span read_set, fb_writer *out);
 
+/* The first key that is at least `from`; false when there is none. It lives until the next change.
+ */
+bool fb_sim_store_first(const fb_sim_store *store, fb_span from, fb_span *key);
+
 /* Walks the items whose keys begin with the prefix, in key order: at(user, key, value). */
 void fb_sim_store_walk(const fb_sim_store *store, fb_span prefix,
                        void (*at)(void *user, fb_span key, fb_span value), void *user);

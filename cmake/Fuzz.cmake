@@ -27,7 +27,7 @@ if(FB_FUZZ)
   # Parsers of formats with words and numbers to be guessed: comparisons are traced here.
   set(parsers)
   foreach(folder envelope space database identity)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/protocol/${folder}/*.c)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/protocol/${folder}/*.c)
     list(APPEND parsers ${sources})
   endforeach()
   list(FILTER parsers INCLUDE REGEX "envelope|statement|invite|batch|change|record|tree|vector")

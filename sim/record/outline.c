@@ -414,12 +414,19 @@ static void apart_end(fb_sim_outline *o, uint32_t a, uint32_t b, uint64_t now_ns
     pair->apart_ns = NEVER;
 }
 
+/* A schedule has as many nodes as were heard of. */
+static void heard_of(fb_sim_outline *o, uint32_t node, uint64_t now_ns)
+{
+    o->now_ns = now_ns;
+    if (node >= o->nodes) o->nodes = o->plan.nodes = node + 1;
+}
+
 void fb_sim_outline_linked(fb_sim_outline *o, uint32_t x, uint32_t y, uint64_t now_ns, bool there)
 {
     uint32_t a = x < y ? x : y, b = x < y ? y : x;
     seen_pair *pair = &o->pair[a][b];
     if (x == y) return;
-    o->now_ns = now_ns;
+    heard_of(o, b, now_ns);
     if (there) {
         apart_end(o, a, b, now_ns);
         pair->met = true;
@@ -431,7 +438,7 @@ void fb_sim_outline_linked(fb_sim_outline *o, uint32_t x, uint32_t y, uint64_t n
 
 void fb_sim_outline_down(fb_sim_outline *o, uint32_t node, uint64_t now_ns)
 {
-    o->now_ns = now_ns;
+    heard_of(o, node, now_ns);
     clock_end(o, node, now_ns);
     o->node[node].clock_known = false;
     o->node[node].clock_by_s = 0;
@@ -447,8 +454,7 @@ void fb_sim_outline_down(fb_sim_outline *o, uint32_t node, uint64_t now_ns)
 
 void fb_sim_outline_event(fb_sim_outline *o, uint32_t node, uint64_t now_ns, const fb_event *event)
 {
-    o->now_ns = now_ns;
-    if (node >= o->nodes) o->nodes = o->plan.nodes = node + 1;
+    heard_of(o, node, now_ns);
     if (event->kind == FB_EV_START) {
         down_end(o, node, now_ns);
         for (uint32_t i = 0; i < o->nodes; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparing an area with a peer that answers, and asks, as it likes. Node 0 has records and is in
- * doubt about them; of node 1 there is nothing but what the input says: answers to the call under
- * way and calls of its own, made of arbitrary bytes or of the tree, the records and the dots that
- * node 0 has. Comparing only ever takes away; what is stored stays readable; when the link is gone
+ * doubt about them, or is asked whether the peer holds the same; of node 1 there is nothing but
+ * what the input says: answers to the call under way and calls of its own, made of arbitrary bytes
+ * or of the tree, the records and the dots that node 0 has. Comparing only ever takes away, and
+ * nothing where there is no doubt; what is stored stays readable; when the link is gone
  * nothing of a comparison is left; a second run of the same input is the same. */
 #include "fuzz/step_alone.h"
 
@@ -17,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { PIECE = 1, END, REQUEST, FRAME, DOUBT };
 
 static uint64_t written; /* records written in this run */
+static bool doubted;     /* and whether there was doubt */
 
 static const fb_call *call_of(const fb_node *node, uint32_t link)
 {
@@ -31,6 +33,7 @@ static const fb_call *call_of(const fb_node *node, uint32_t link)
 static fb_status from_peer(fb_node *node, const fb_event *event)
 {
     if (event->a == DOUBT) {
+        doubted = true;
         fb_doubt(node, fb_area_find(node, area_of(node, now.space)->id), true);
         return FB_OK;
     }
@@ -48,7 +51,7 @@ static fb_status from_peer(fb_node *node, const fb_event *event)
     } else if (event->a == REQUEST) {
         fb_write_u8(&w, FB_CALL_REQUEST);
         fb_write_u64(&w, node->rpc->link[link].last_peer + 1);
-        fb_write_u16(&w, FB_METHOD_COMPARE);
+        fb_write_u16(&w, (uint16_t)event->c);
         fb_write_u32(&w, 5000);
         fb_write_u64(&w, event->b);
     }
@@ -58,12 +61,19 @@ static fb_status from_peer(fb_node *node, const fb_event *event)
     return FB_OK;
 }
 
+/* b: of an end its status, of a request its credit. Arguments of `verify` are an area alone. */
 static void peer(world *w, uint64_t what, uint64_t b, fb_span bytes)
 {
     uint8_t *copy = copy_of(bytes);
-    step(w, 0,
-         (fb_event){
-             .kind = FROM_PEER, .a = what, .b = b, .len = (uint32_t)bytes.len, .bytes = copy});
+    fb_event event = {
+        .kind = FROM_PEER,
+        .a = what,
+        .b = b,
+        .c = bytes.len == sizeof(fb_id) ? FB_METHOD_VERIFY : FB_METHOD_COMPARE,
+        .len = (uint32_t)bytes.len,
+        .bytes = copy,
+    };
+    step(w, 0, event);
     free(copy);
 }
 
@@ -226,9 +236,44 @@ static void call(world *w, uint8_t choice, bool built, fb_reader *r)
     if (!out.failed) peer(w, REQUEST, (choice & 128) != 0 ? 8192 : 1u << 20, fb_writer_span(&out));
 }
 
+/* A client asks whether node 1 holds the same. */
+static void ask_whether_same(world *w, uint8_t choice)
+{
+    uint8_t bytes[128];
+    fb_writer out = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&out, w->space);
+    fb_write_u8(&out, FB_AREA_COLLECTION);
+    fb_write_span16(&out, fb_span_text((choice & 1) != 0 ? "tasks" : "notes"));
+    fb_write_id(&out, fb_node_self(w->machines[(choice & 2) != 0 ? 0 : 1].node));
+    ask(w, 0, FB_VERB_RECORD_VERIFY, fb_writer_span(&out));
+}
+
+/* Node 1 says what it holds, or asks it. */
+static void verify(world *w, uint8_t choice)
+{
+    uint8_t bytes[40];
+    fb_writer out = fb_writer_of(bytes, sizeof bytes);
+    fb_node *node = w->machines[0].node;
+    const fb_area *area = area_of(node, w->space);
+    if ((choice & 1) != 0) {
+        fb_id id = area->id;
+        id.b[15] ^= choice >> 7;
+        fb_write_id(&out, id);
+        peer(w, REQUEST, (choice & 2) != 0 ? 8 : 8192, fb_writer_span(&out));
+        return;
+    }
+    fb_write_u8(&out, choice >> 1 & 1);
+    fb_write_bytes(&out, fb_area_digest(node, fb_area_find(node, area->id)), 16);
+    fb_write_bytes(&out, area->root, 16);
+    bytes[1] ^= choice >> 2 & 1;
+    bytes[17] ^= choice >> 3 & 1;
+    if ((choice & 16) != 0) fb_write_u8(&out, 0);
+    peer(w, PIECE, 0, fb_writer_span(&out));
+}
+
 static void act(world *w, uint8_t what, uint8_t choice, fb_reader *r)
 {
-    switch (what % 10) {
+    switch (what % 12) {
     case 0:
         peer(w, PIECE, 0, take(r, choice));
         break;
@@ -244,7 +289,7 @@ static void act(world *w, uint8_t what, uint8_t choice, fb_reader *r)
         break;
     case 5:
     case 6:
-        call(w, choice, what % 10 == 6, r);
+        call(w, choice, what % 12 == 6, r);
         break;
     case 7:
         peer(w, FRAME, 0, take(r, choice % 32));
@@ -260,6 +305,12 @@ static void act(world *w, uint8_t what, uint8_t choice, fb_reader *r)
             put(w, 0, choice >> 1 & 15, (choice & 32) != 0 ? "a" : "c", "\"later\"");
             written++;
         }
+        break;
+    case 10:
+        ask_whether_same(w, choice);
+        break;
+    case 11:
+        verify(w, choice);
         break;
     }
 }
@@ -287,11 +338,24 @@ static void close_links(world *w)
     go_on(w, QUEUE_MAX);
 }
 
+static uint64_t records_hash(const world *w)
+{
+    const fb_area *area = area_of(w->machines[0].node, w->space);
+    uint64_t hash = 0;
+    for (uint8_t n = 0; n < 16; n++) {
+        uint8_t key[FB_RECORD_KEY_BYTES];
+        fb_span value = stored_of(w, fb_key_record(key, area->local, record_of(n)));
+        if (value.len != 0) hash = fb_xxh64(value.p, value.len, hash + n);
+    }
+    return hash;
+}
+
 static void require_all_is_well(const world *w)
 {
     const fb_node *node = w->machines[0].node;
     const fb_area *area = area_of(node, w->space);
     FB_ASSERT(!node->database->compare->used);
+    for (uint32_t i = 0; i < FB_VERIFIES_MAX; i++) FB_ASSERT(!node->database->verifies[i].used);
     for (uint32_t i = 0; i < FB_COMPARES_SERVED; i++) {
         FB_ASSERT(!node->database->compare_serves[i].used);
     }
@@ -313,6 +377,8 @@ static uint64_t run(fb_span input)
     }
     restore(&met);
     written = 0;
+    doubted = false;
+    uint64_t records = records_hash(&now);
     fb_reader r = fb_reader_of(input);
     uint8_t head = fb_read_u8(&r);
     if ((head & 1) != 0) {
@@ -326,6 +392,7 @@ static uint64_t run(fb_span input)
     }
     close_links(&now);
     require_all_is_well(&now);
+    FB_ASSERT(doubted || written != 0 || records_hash(&now) == records);
     fb_hash128 digest = fb_node_digest(now.machines[0].node);
     trace(&now, &digest, sizeof digest);
     while (now.queued > 0) free(dequeue(&now, 0).bytes);

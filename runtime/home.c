@@ -281,6 +281,7 @@ fb_status fb_home_load(const fb_home *home, fb_home_keys *out, char *why, size_t
     char path[FB_HOME_PATH_MAX];
     fb_home_file(home, "recovery.pub", path);
     if (status == FB_OK) status = recovery_check(path, why, why_len);
+    if (status == FB_OK) status = record_key_read(path, &out->recovery_pub, why, why_len);
     sodium_memzero(&secret, sizeof secret);
     const fb_provider *provider = fb_sodium_provider(out->sodium);
     if (status == FB_OK) {

@@ -27,6 +27,7 @@ typedef struct fb_home_keys {
     fb_key_handle identity_key;
     fb_key_handle link_key;
     fb_b32 public_key;
+    fb_b32 recovery_pub; /* of the spaces that this node makes */
     fb_id node_id;
     char fingerprint[FB_FINGERPRINT_BYTES];
 } fb_home_keys;

@@ -110,6 +110,23 @@ static const fb_command commands[] = {
      "says\n"
      "how much of that is known. `space approve` lets it in again. Exit code 5 for the last admin.",
      2, 2, fb_cmd_space_revoke, NULL},
+    {"space replace", "SPACE OLD NEW", "a new node in the place of one that is lost", "role=",
+     "NEW, which has asked with an invite, gets the role of OLD; then OLD is put out, with a cut "
+     "at\n"
+     "what is held of it here. What it signed before stays; folding waits for it no longer. Can "
+     "be\n"
+     "called again when it was interrupted.",
+     3, 3, fb_cmd_space_replace, NULL},
+    {"space recover", "SPACE NODE", "a member is an admin, by the recovery key of the space",
+     "recovery-file=",
+     "For when the last admin is lost, or an admin's key is in other hands. The recovery key is "
+     "the\n"
+     "one that `init` showed at the node which made the space; --recovery-file FILE has it, or - "
+     "for\n"
+     "standard input. It is used here and not given to the node. NODE is senior to every other\n"
+     "admin afterwards, the one that made the space included, and can put them out. Where members\n"
+     "were put out and hear of nobody, say it at each of them.",
+     2, 2, fb_cmd_space_recover, NULL},
     {"space rename", "SPACE NAME", "call a space otherwise, at every member; its id stays", "",
      NULL, 2, 2, fb_cmd_space_rename, NULL},
 

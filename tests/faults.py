@@ -108,6 +108,7 @@ SHOWN_ELSEWHERE = {
     "roles": "membership/demoted-in-the-middle.sched",
     "revoke": "planted/put-out-stays-linked.sched",
     "leave": "planted/leaving-cuts.sched",
+    "recover": "planted/recovery-unproven.sched",
     "rename": "membership/two-names-at-once.sched",
     "clone": "records/B54-one-identity-twice.sched",
 }

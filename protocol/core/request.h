@@ -24,7 +24,7 @@ typedef enum fb_verb {
      * u8 running, u64 state bytes, then u16 count and for each counter: u16 metric, u64 total */
     FB_VERB_STATUS = 1,
 
-    /* span16 name -> space id [idempotence: none] */
+    /* span16 name, then nothing or the public recovery key (32) -> space id [idempotence: none] */
     FB_VERB_SPACE_CREATE = 10,
     /* () -> u16 count, each: space id, span16 name, u8 own status, u8 own role, u32 members,
      * u32 areas, u32 links */
@@ -56,6 +56,14 @@ typedef enum fb_verb {
     FB_VERB_SPACE_REVOKE = 19,
     /* space id, span16 name -> nothing: every member calls it so, from when it hears of it */
     FB_VERB_SPACE_RENAME = 18,
+
+    /* space id, node id -> recovery key of the space (32), key of the member (32), u8 number, u32
+     * turn: of these that key makes the signature by which the member is an admin (recovery.h).
+     * FB_ERR_UNSUPPORTED: the space has none */
+    FB_VERB_SPACE_RECOVERY = 26,
+    /* space id, node id, u8 number, u32 turn, signature (64) -> nothing. FB_ERR_NOT_AUTHORISED: it
+     * is not the recovery key's */
+    FB_VERB_SPACE_RECOVER = 27,
 
     /* span16 name -> u64 principal, 32 bytes of token; FB_ERR_EXISTS */
     FB_VERB_APP_CREATE = 20,

@@ -6,6 +6,7 @@
 #include "protocol/link/link.h"
 #include "protocol/space/introduce.h"
 #include "protocol/space/judge.h"
+#include "protocol/space/recovery.h"
 #include "protocol/space/store.h"
 
 /* An own statement that could not be written (every operation was taken) is tried again. */
@@ -121,6 +122,10 @@ static fb_status check(const fb_node *node, uint32_t space, const fb_own_change 
         if (statement->number < 2) return FB_ERR_STATEMENT;
         /* Everybody may leave. */
         if (!admin && !(self && statement->role == FB_ROLE_NONE)) return FB_ERR_BATCH_POLICY;
+        return check_key(node, space, statement);
+    case FB_STATEMENT_RECOVERY:
+        /* Whoever states it: it is the proof that counts. */
+        FB_TRY(fb_recovery_check(node, space, statement));
         return check_key(node, space, statement);
     case FB_STATEMENT_NAME:
         if (!fb_b32_equal(statement->key, s->creator)) return FB_ERR_STATEMENT;
@@ -397,6 +402,7 @@ void fb_space_fold(fb_node *node, uint32_t space, const fb_own_change *change)
         break;
     case FB_STATEMENT_MEMBER:
     case FB_STATEMENT_STANDING:
+    case FB_STATEMENT_RECOVERY:
         fold_member(node, space, &statement, change);
         break;
     case FB_STATEMENT_NAME:

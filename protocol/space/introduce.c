@@ -45,9 +45,12 @@ static bool is_approved_here(const fb_node *node, uint32_t space)
     return fb_space_own_status(node, space) == FB_MEMBER_APPROVED;
 }
 
+/* It is forgotten when this node is approved: one that was put out since has nothing to show. */
 static bool has_secret(const fb_space *space)
 {
-    return space->joining.given && space->own == FB_NONE;
+    static const fb_b32 none;
+    return space->joining.given && space->own == FB_NONE &&
+           !fb_b32_equal(space->joining.secret, none);
 }
 
 /* What a link brings out as soon as it may: who dialled shows what it has, who was dialled shows
@@ -391,7 +394,8 @@ static void read_change(fb_node *node, void *user, const fb_own_change *change)
     fb_statement statement;
     if (fb_space_check_statement(node, r->space, change) != FB_OK ||
         fb_statement_decode(change->fields, change->count, &statement) != FB_OK ||
-        (statement.kind != FB_STATEMENT_MEMBER && statement.kind != FB_STATEMENT_STANDING) ||
+        (statement.kind != FB_STATEMENT_MEMBER && statement.kind != FB_STATEMENT_STANDING &&
+         statement.kind != FB_STATEMENT_RECOVERY) ||
         statement.role == FB_ROLE_NONE || !fb_b32_equal(statement.key, r->key)) {
         return;
     }

@@ -21,6 +21,7 @@ void fb_invite_write(const fb_invite *invite, fb_writer *out)
     fb_write_b32(out, invite->secret);
     fb_write_b32(out, invite->inviter);
     fb_write_b32(out, invite->creator);
+    fb_write_b32(out, invite->recovery);
     fb_write_u64(out, (uint64_t)invite->expires_us);
     fb_write_span16(out, fb_invite_address(invite));
     fb_write_span16(out, fb_invite_name(invite));
@@ -52,6 +53,7 @@ fb_status fb_invite_read(fb_span bytes, fb_invite *out)
     invite.secret = fb_read_b32(&r);
     invite.inviter = fb_read_b32(&r);
     invite.creator = fb_read_b32(&r);
+    invite.recovery = fb_read_b32(&r);
     invite.expires_us = to_signed(fb_read_u64(&r));
     fb_span address = fb_read_span16(&r);
     fb_span name = fb_read_span16(&r);

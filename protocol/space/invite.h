@@ -10,7 +10,7 @@
 #include "protocol/link/binding.h"
 #include "protocol/space/statement.h"
 
-#define FB_INVITE_VERSION 1u
+#define FB_INVITE_VERSION 2u
 
 /* What travels from people to people. The creator's key is the root of trust: every right in the
  * space follows from it by signed statements. */
@@ -20,6 +20,7 @@ typedef struct fb_invite {
     fb_b32 secret;
     fb_b32 inviter;     /* full Ed25519 key of the node that answers at the address */
     fb_b32 creator;     /* full Ed25519 key */
+    fb_b32 recovery;    /* of the space; zeros: it has none (recovery.h) */
     int64_t expires_us; /* wall clock of the inviter */
     uint8_t address_len;
     uint8_t name_len;
@@ -32,7 +33,7 @@ typedef struct fb_invite {
 #define FB_INVITE_SUM_BYTES 8u
 
 #define FB_INVITE_BYTES_MAX                                                                        \
-    (1u + 16u + 16u + 32u + 32u + 32u + 8u + 2u + FB_ADDRESS_BYTES_MAX + 2u +                      \
+    (1u + 16u + 16u + 32u + 32u + 32u + 32u + 8u + 2u + FB_ADDRESS_BYTES_MAX + 2u +                \
      FB_SPACE_NAME_BYTES_MAX + FB_INVITE_SUM_BYTES)
 
 static inline fb_span fb_invite_address(const fb_invite *invite)

@@ -83,6 +83,7 @@ static void invite_run(fb_node *node, fb_op *op)
     invite.space = space->id;
     invite.inviter = node->self_key;
     invite.creator = space->creator;
+    invite.recovery = space->recovery;
     invite.expires_us = context->expires_us;
     invite.address_len = (uint8_t)context->address.len;
     memcpy(invite.address, context->address.p, context->address.len);
@@ -181,6 +182,7 @@ static fb_status join_new(fb_node *node, const fb_invite *invite, uint32_t *out)
     uint32_t index = fb_space_add(node, invite->space, node->spaces->space_local + 1,
                                   invite->creator, fb_invite_name(invite));
     if (index == FB_NONE) return FB_ERR_LIMIT;
+    fb_space_at(node, index)->recovery = invite->recovery;
     fb_status status = fb_database_open_space(node, index);
     if (status != FB_OK) fb_space_drop(node, index);
     *out = index;

@@ -51,7 +51,9 @@ static void mark_open(const judging *j, uint32_t member, uint32_t number)
 static uint32_t rank_of_term(const judging *j, uint32_t member, uint32_t number)
 {
     const fb_member *m = fb_member_at(j->node, member);
-    if (number == 1 && fb_id_equal(m->id, j->creator)) return 0;
+    if (number == 1 && fb_id_equal(m->id, j->creator)) {
+        return fb_space_at(j->node, j->space)->creator_rank;
+    }
     for (uint32_t i = m->standings; i != 0; i = at(j, i - 1)->next) {
         const fb_standing *s = at(j, i - 1);
         if (s->number == number && s->opens != FB_NONE) return s->opens;
@@ -96,6 +98,39 @@ static void open_term(const judging *j, uint32_t member, uint32_t number, uint32
     }
 }
 
+/* Of two statements of the recovery key the one whose term is senior. */
+static bool is_before(const judging *j, const fb_standing *a, const fb_standing *b)
+{
+    if (a->claim != b->claim) return a->claim > b->claim;
+    int order =
+        fb_id_compare(fb_member_at(j->node, a->member)->id, fb_member_at(j->node, b->member)->id);
+    if (order != 0) return order < 0;
+    return a->number != b->number ? a->number < b->number
+                                  : fb_dot_stamp_compare(&a->at, &b->at) < 0;
+}
+
+static uint32_t next_recovery(const judging *j)
+{
+    uint32_t found = FB_NONE;
+    for (uint32_t i = from(j, 0); i != FB_NONE; i = from(j, i + 1)) {
+        const fb_standing *s = at(j, i);
+        if (!fb_standing_is_recovery(s) || s->open) continue;
+        if (found == FB_NONE || is_before(j, s, at(j, found))) found = i;
+    }
+    return found;
+}
+
+/* They depend on nothing that anybody else states. */
+static uint32_t open_recoveries(const judging *j)
+{
+    uint32_t rank = 0;
+    for (uint32_t i = next_recovery(j); i != FB_NONE; i = next_recovery(j)) {
+        at(j, i)->opens = rank;
+        open_term(j, at(j, i)->member, at(j, i)->number, rank++);
+    }
+    return rank;
+}
+
 /* The statement that opens the next term. */
 static uint32_t next_opening(const judging *j)
 {
@@ -133,13 +168,16 @@ void fb_space_judge(fb_node *node, uint32_t space)
     const judging j = judging_of(node, space);
     for (uint32_t i = from(&j, 0); i != FB_NONE; i = from(&j, i + 1)) {
         fb_standing *s = at(&j, i);
-        s->stands = s->open = false;
+        s->stands = fb_standing_is_recovery(s);
+        s->open = false;
         s->rank = s->opens = FB_NONE;
     }
     uint32_t creator = fb_member_find(node, space, j.creator);
     FB_ASSERT(creator != FB_NONE);
-    open_term(&j, creator, 1, 0);
-    uint32_t rank = 0;
+    fb_space_at(node, space)->creator_rank = FB_NONE;
+    uint32_t rank = MUTANT(RECOVERY_IS_JUNIOR, open_recoveries(&j), 0);
+    fb_space_at(node, space)->creator_rank = rank;
+    open_term(&j, creator, 1, rank);
     for (uint32_t i = next_opening(&j); i != FB_NONE; i = next_opening(&j)) {
         at(&j, i)->opens = ++rank;
         open_term(&j, at(&j, i)->member, at(&j, i)->number, rank);

@@ -27,6 +27,7 @@ static void space_write(const fb_node *node, uint32_t index, fb_writer *w)
     fb_write_u32(w, space->local);
     fb_write_id(w, space->id);
     fb_write_b32(w, space->creator);
+    fb_write_b32(w, space->recovery);
     fb_write_u8(w, space->rooted);
     fb_write_u8(w, space->taken);
     fb_write_u8(w, space->writing);

@@ -19,6 +19,7 @@ typedef struct fb_asked {
 /* From the plane's layout. */
 void fb_space_verbs_register(fb_node *node);
 void fb_application_verbs_register(fb_node *node);
+void fb_recovery_verbs_register(fb_node *node);
 
 void fb_space_on_create(fb_node *node, fb_request request, fb_span arguments);
 void fb_space_on_invite(fb_node *node, fb_request request, fb_span arguments);
@@ -28,6 +29,9 @@ void fb_space_on_revoke(fb_node *node, fb_request request, fb_span arguments);
 /* Writes one statement; FB_ERR_BUSY, FB_ERR_LIMIT, or done follows. */
 fb_status fb_space_state(fb_node *node, uint32_t space, const fb_statement *statement,
                          fb_write_done done, uint64_t user);
+/* The same for a request, which is answered when it is durable. */
+void fb_space_state_for(fb_node *node, fb_request request, uint32_t space,
+                        const fb_statement *statement);
 /* A lesser role, or none, for an approved member: answers the request. */
 void fb_space_take_away(fb_node *node, fb_request request, uint32_t space, uint32_t member,
                         fb_role role);

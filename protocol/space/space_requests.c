@@ -9,11 +9,13 @@
 
 /* create */
 
-_Static_assert(2u + FB_SPACE_NAME_BYTES_MAX <= FB_RETRY_BYTES_MAX, "create may be asked again");
+_Static_assert(2u + FB_SPACE_NAME_BYTES_MAX + 32u <= FB_RETRY_BYTES_MAX,
+               "create may be asked again");
 
 typedef struct create_context {
     fb_asked asked;
     fb_span name;
+    fb_b32 recovery;
     fb_span arguments;
 } create_context;
 
@@ -36,6 +38,8 @@ static void create_run(fb_node *node, fb_op *op)
         fb_request_answer_refusal(node, by, status);
         return;
     }
+    fb_space_at(node, index)->recovery = context->recovery;
+    fb_space_touch(node, index);
     fb_space_put(node, index);
     /* The root statement follows; who asked is answered when it is durable. */
     fb_space_at(node, index)->waiting = *by;
@@ -47,6 +51,8 @@ void fb_space_on_create(fb_node *node, fb_request request, fb_span arguments)
     if (!fb_request_by_operator(node, request)) return;
     fb_reader r = fb_reader_of(arguments);
     fb_span name = fb_read_span16(&r);
+    fb_b32 recovery = {{0}};
+    if (fb_reader_left(&r) != 0) recovery = fb_read_b32(&r);
     if (!fb_reader_done(&r) || !fb_name_is_valid(name)) {
         fb_request_refuse(node, request, FB_ERR_REQUEST_MALFORMED);
         return;
@@ -58,6 +64,7 @@ void fb_space_on_create(fb_node *node, fb_request request, fb_span arguments)
     create_context *context = fb_op_context(op);
     context->arguments = fb_op_keep(op, arguments);
     context->name = fb_span_of(context->arguments.p + 2, name.len);
+    context->recovery = recovery;
     fb_op_issue(node, op);
 }
 
@@ -209,8 +216,9 @@ static void stated(fb_node *node, uint64_t user, fb_status status, uint64_t w)
 fb_status fb_space_state(fb_node *node, uint32_t space, const fb_statement *statement,
                          fb_write_done done, uint64_t user)
 {
-    bool about_member =
-        statement->kind == FB_STATEMENT_MEMBER || statement->kind == FB_STATEMENT_STANDING;
+    bool about_member = statement->kind == FB_STATEMENT_MEMBER ||
+                        statement->kind == FB_STATEMENT_STANDING ||
+                        statement->kind == FB_STATEMENT_RECOVERY;
     if (about_member && !fb_standing_may_state(node, space, statement)) return FB_ERR_LIMIT;
     fb_statement_fields fields;
     fb_statement_encode(statement, &fields);
@@ -219,7 +227,8 @@ fb_status fb_space_state(fb_node *node, uint32_t space, const fb_statement *stat
                              fields.count, done, user);
 }
 
-static void state(fb_node *node, fb_request request, uint32_t space, const fb_statement *statement)
+void fb_space_state_for(fb_node *node, fb_request request, uint32_t space,
+                        const fb_statement *statement)
 {
     /* `done` finds the request by its index; the number tells whether it is still the same one. */
     node->spaces->stating[request.index] = request.number;
@@ -244,7 +253,7 @@ static void state_member(fb_node *node, fb_request request, uint32_t space, uint
     statement.status = FB_MEMBER_APPROVED;
     statement.role = role;
     statement.number = (uint8_t)number;
-    state(node, request, space, &statement);
+    fb_space_state_for(node, request, space, &statement);
 }
 
 static void on_rename(fb_node *node, fb_request request, fb_span arguments)
@@ -270,7 +279,7 @@ static void on_rename(fb_node *node, fb_request request, fb_span arguments)
     statement.key = fb_space_at(node, space)->creator;
     statement.text_len = (uint8_t)name.len;
     memcpy(statement.text, name.p, name.len);
-    state(node, request, space, &statement);
+    fb_space_state_for(node, request, space, &statement);
 }
 
 static void on_statement(fb_node *node, fb_request request, fb_span arguments)
@@ -317,6 +326,7 @@ static void on_statement(fb_node *node, fb_request request, fb_span arguments)
 
 void fb_space_verbs_register(fb_node *node)
 {
+    fb_recovery_verbs_register(node);
     fb_verb_register(node, FB_VERB_SPACE_CREATE, fb_space_on_create);
     fb_verb_register(node, FB_VERB_SPACE_LIST, on_list);
     fb_verb_register(node, FB_VERB_SPACE_INVITE, fb_space_on_invite);

@@ -91,6 +91,7 @@ bool fb_standing_may_state(const fb_node *node, uint32_t space, const fb_stateme
     const struct fb_spaces *spaces = node->spaces;
     uint32_t cuts = statement->number % 2 != 0 ? 0 : fb_cut_count(statement->cut);
     if (!MUTANT(STATED_WITHOUT_ROOM, fb_standing_fits(node, cuts), true)) return false;
+    if (statement->kind == FB_STATEMENT_RECOVERY) return true;
     bool leaves = fb_b32_equal(statement->key, node->self_key);
     fb_id id = fb_node_id_of(node->options.provider, &statement->key);
     uint32_t member = fb_member_find(node, space, id);
@@ -280,9 +281,13 @@ bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statem
     fb_standing *s = standing_at(node, index);
     s->number = statement->number;
     s->role = statement->role;
-    s->author = fb_node_id_of(node->options.provider, &change->author);
     s->batch = change->number;
-    s->claim = change->claim;
+    if (statement->kind == FB_STATEMENT_RECOVERY) {
+        s->claim = statement->turn;
+    } else {
+        s->author = fb_node_id_of(node->options.provider, &change->author);
+        s->claim = change->claim;
+    }
     fb_cut_walk walk = fb_cut_walk_of(statement->cut);
     fb_cut_entry entry;
     while (fb_cut_next(&walk, &entry)) {
@@ -489,6 +494,18 @@ bool fb_standing_is_cut(const fb_node *node, uint32_t member)
         i = s->next;
     }
     return false;
+}
+
+uint32_t fb_standing_last_turn(const fb_node *node, uint32_t space)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < node->spaces->standing_taken; i++) {
+        const fb_standing *s = standing_at(node, i);
+        if (!s->used || !fb_standing_is_recovery(s)) continue;
+        if (fb_member_at(node, s->member)->space != space || s->claim <= last) continue;
+        last = (uint32_t)s->claim;
+    }
+    return last;
 }
 
 void fb_standing_digest(const fb_node *node, uint32_t member, fb_writer *w)

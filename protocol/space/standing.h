@@ -34,14 +34,14 @@ struct fb_standing {
     bool used;
     uint8_t number;
     fb_role role; /* NONE: no member any more */
-    fb_id author;
+    fb_id author; /* zeros: the recovery key, whoever stated it */
     fb_dot_stamp at;
     uint64_t batch; /* its number in the author's life */
-    uint64_t claim; /* what the author said to be */
+    uint64_t claim; /* what the author said to be; of the recovery key its turn */
     /* Worked out from the set of all (judge.h). */
     bool stands;
     bool open;      /* its member is an admin by one of this number */
-    uint32_t rank;  /* of its author when it was stated, the creator's is 0; FB_NONE: no admin */
+    uint32_t rank;  /* of its author when it was stated, 0 is the greatest; FB_NONE: no admin */
     uint32_t opens; /* the rank that it gives its member as an admin; FB_NONE: none */
     uint32_t member;
     uint32_t next; /* of the member, plus one; or free list */
@@ -92,6 +92,13 @@ uint64_t fb_standing_claim(const fb_node *node, uint32_t member);
 /* It is no member any more because it said so itself. */
 bool fb_standing_left(const fb_node *node, uint32_t member);
 bool fb_standing_is_cut(const fb_node *node, uint32_t member); /* something was ever taken */
+
+static inline bool fb_standing_is_recovery(const fb_standing *s)
+{
+    return fb_id_is_zero(s->author);
+}
+/* The greatest turn of the recovery key that is known here. */
+uint32_t fb_standing_last_turn(const fb_node *node, uint32_t space);
 
 /* A part of the member's digest. */
 void fb_standing_digest(const fb_node *node, uint32_t member, fb_writer *w);

@@ -19,6 +19,8 @@ enum field {
     FIELD_ADDRESS,
     FIELD_NUMBER,
     FIELD_CUT,
+    FIELD_TURN,
+    FIELD_PROOF,
     FIELDS
 };
 
@@ -27,13 +29,14 @@ static const fb_span field_names[FIELDS] = {
     [FIELD_STATUS] = TEXT("status"),       [FIELD_ROLE] = TEXT("role"),
     [FIELD_NAME] = TEXT("name"),           [FIELD_ADDRESS] = TEXT("address"),
     [FIELD_NUMBER] = TEXT("number"),       [FIELD_CUT] = TEXT("cut"),
+    [FIELD_TURN] = TEXT("turn"),           [FIELD_PROOF] = TEXT("proof"),
 };
 
 /* What each kind is called, its record's label, and the fields it has besides `statement`. */
 static const struct kind {
     fb_span value;
     const char *label;
-    uint8_t fields;
+    uint16_t fields;
 } kinds[] = {
     [FB_STATEMENT_SPACE] = {TEXT("\"space\""), NULL, 1u << FIELD_KEY | 1u << FIELD_NAME},
     [FB_STATEMENT_MEMBER] = {TEXT("\"member\""), "faberio-member-v1",
@@ -44,6 +47,9 @@ static const struct kind {
     [FB_STATEMENT_STANDING] = {TEXT("\"standing\""), "faberio-standing-v1",
                                1u << FIELD_KEY | 1u << FIELD_ROLE | 1u << FIELD_NUMBER |
                                    1u << FIELD_CUT},
+    [FB_STATEMENT_RECOVERY] = {TEXT("\"recovery\""), "faberio-recovered-v1",
+                               1u << FIELD_KEY | 1u << FIELD_NUMBER | 1u << FIELD_TURN |
+                                   1u << FIELD_PROOF},
 };
 
 static const fb_span status_approved = TEXT("\"approved\"");
@@ -132,6 +138,29 @@ static void add(fb_statement_fields *out, enum field field, fb_span value)
     out->field[out->count++] = (fb_field_write){field_names[field], FB_ACT_SET, value};
 }
 
+/* A number as JSON has it. */
+static fb_span decimal(uint32_t value, uint8_t *out)
+{
+    uint8_t digits[10];
+    size_t n = 0, len = 0;
+    do {
+        digits[n++] = (uint8_t)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    while (n > 0) out[len++] = digits[--n];
+    return fb_span_of(out, len);
+}
+
+static void encode_recovery(const fb_statement *statement, fb_statement_fields *out)
+{
+    add(out, FIELD_NUMBER, decimal(statement->number, out->number));
+    add(out, FIELD_TURN, decimal(statement->turn, out->turn));
+    out->proof[0] = '"';
+    fb_hex_format(statement->proof.b, sizeof statement->proof.b, (char *)out->proof + 1);
+    out->proof[129] = '"';
+    add(out, FIELD_PROOF, fb_span_of(out->proof, sizeof out->proof));
+}
+
 void fb_statement_encode(const fb_statement *statement, fb_statement_fields *out)
 {
     out->count = 0;
@@ -145,14 +174,13 @@ void fb_statement_encode(const fb_statement *statement, fb_statement_fields *out
         add(out, FIELD_ROLE, role_values[statement->role]);
         return;
     }
+    if (statement->kind == FB_STATEMENT_RECOVERY) {
+        encode_recovery(statement, out);
+        return;
+    }
     if (statement->kind == FB_STATEMENT_STANDING) {
-        size_t n = 0;
-        if (statement->number >= 100) out->number[n++] = (uint8_t)('0' + statement->number / 100);
-        if (statement->number >= 10)
-            out->number[n++] = (uint8_t)('0' + statement->number / 10 % 10);
-        out->number[n++] = (uint8_t)('0' + statement->number % 10);
         add(out, FIELD_ROLE, role_values[statement->role]);
-        add(out, FIELD_NUMBER, fb_span_of(out->number, n));
+        add(out, FIELD_NUMBER, decimal(statement->number, out->number));
         add(out, FIELD_CUT,
             statement->number % 2 == 0 ? fb_span_of(statement->cut.p - 1, statement->cut.len + 2)
                                        : null_value);
@@ -210,16 +238,42 @@ static fb_status read_member(const fb_span value[FIELDS], fb_statement *out)
     return FB_ERR_UNSUPPORTED;
 }
 
+/* A number in its one spelling: no sign, no leading zero. */
+static fb_status read_decimal(fb_span text, uint32_t most, uint32_t *out)
+{
+    uint64_t n = 0;
+    if (text.len == 0 || text.len > 10 || text.p[0] == '0') return FB_ERR_STATEMENT;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] < '0' || text.p[i] > '9') return FB_ERR_STATEMENT;
+        n = n * 10 + (uint64_t)(text.p[i] - '0');
+    }
+    if (n > most) return FB_ERR_LIMIT;
+    *out = (uint32_t)n;
+    return FB_OK;
+}
+
+static fb_status read_recovery(const fb_span value[FIELDS], fb_statement *out)
+{
+    uint32_t number;
+    FB_TRY(read_decimal(value[FIELD_NUMBER], FB_RECOVERIES_MAX, &number));
+    FB_TRY(read_decimal(value[FIELD_TURN], UINT32_MAX, &out->turn));
+    fb_span proof = value[FIELD_PROOF];
+    if (number < 3 || number % 2 == 0 || proof.len != 130 || !is_string(proof) ||
+        !fb_hex_parse(fb_span_of(proof.p + 1, 128), out->proof.b, sizeof out->proof.b)) {
+        return FB_ERR_STATEMENT;
+    }
+    out->number = (uint8_t)number;
+    out->status = FB_MEMBER_APPROVED;
+    out->role = FB_ROLE_ADMIN;
+    return FB_OK;
+}
+
 static fb_status read_standing(const fb_span value[FIELDS], fb_statement *out)
 {
-    fb_span number = value[FIELD_NUMBER], cut = value[FIELD_CUT];
-    uint32_t n = 0;
-    if (number.len == 0 || number.len > 3 || number.p[0] == '0') return FB_ERR_STATEMENT;
-    for (size_t i = 0; i < number.len; i++) {
-        if (number.p[i] < '0' || number.p[i] > '9') return FB_ERR_STATEMENT;
-        n = n * 10 + (uint32_t)(number.p[i] - '0');
-    }
-    if (n > FB_STANDINGS_MAX) return FB_ERR_LIMIT;
+    fb_span cut = value[FIELD_CUT];
+    uint32_t n;
+    if (value[FIELD_NUMBER].len > 3) return FB_ERR_STATEMENT;
+    FB_TRY(read_decimal(value[FIELD_NUMBER], FB_STANDINGS_MAX, &n));
     out->number = (uint8_t)n;
     uint32_t role = 0;
     while (role < ROLE_COUNT && !fb_span_equal(value[FIELD_ROLE], role_values[role])) role++;
@@ -266,6 +320,8 @@ fb_status fb_statement_decode(const fb_field_write *fields, uint32_t count, fb_s
         FB_TRY(read_member(value, &statement));
     } else if (kind == FB_STATEMENT_STANDING) {
         FB_TRY(read_standing(value, &statement));
+    } else if (kind == FB_STATEMENT_RECOVERY) {
+        FB_TRY(read_recovery(value, &statement));
     } else {
         bool address = kind == FB_STATEMENT_ADDRESS;
         if (!read_text(value[address ? FIELD_ADDRESS : FIELD_NAME], &statement)) {

@@ -16,6 +16,7 @@ typedef enum fb_statement_kind {
     FB_STATEMENT_MEMBER = 2,   /* an admin says: this key is approved in this role */
     FB_STATEMENT_ADDRESS = 3,  /* a member says where it can be dialled */
     FB_STATEMENT_STANDING = 5, /* what a member may do from now on, what of it stays before that */
+    FB_STATEMENT_RECOVERY = 6, /* the recovery key says: this member is an admin (recovery.h) */
     FB_STATEMENT_NAME = 4,     /* an admin says: the space is called so; key: the creator's */
 } fb_statement_kind;
 
@@ -25,6 +26,8 @@ typedef struct fb_statement {
     fb_member_status status; /* MEMBER: approved */
     fb_role role;            /* MEMBER, STANDING: there NONE ends the membership */
     uint8_t number;          /* MEMBER: 1; STANDING: even ones take, with a cut (standing.h) */
+    uint32_t turn;           /* RECOVERY: from 1; a later one is more senior */
+    fb_b64 proof;            /* RECOVERY: by the recovery key */
     fb_span cut;             /* STANDING: digits, within the value that was read; borrowed */
     uint8_t text_len;
     uint8_t text[FB_SPACE_NAME_BYTES_MAX]; /* SPACE, NAME: name; ADDRESS: address */
@@ -49,6 +52,8 @@ typedef struct fb_statement_fields {
     fb_field_write field[FB_STATEMENT_FIELDS_MAX];
     uint32_t count;
     uint8_t number[4];                               /* decimal */
+    uint8_t turn[12];                                /* decimal */
+    uint8_t proof[130];                              /* quoted hex */
     uint8_t key[66];                                 /* quoted hex */
     uint8_t text[2u * FB_SPACE_NAME_BYTES_MAX + 2u]; /* quoted; at worst each byte escaped */
 } fb_statement_fields;

@@ -6,6 +6,7 @@
 #include "protocol/store/keys.h"
 
 #define VALUE_VERSION 1u
+#define SPACE_VERSION 2u /* 1 has no recovery key */
 #define KEY_BYTES     32u
 #define LOAD_BYTES    3072u /* of one page: the smallest operation_bytes has room for it */
 
@@ -39,6 +40,7 @@ static void begin(put_entry *e, fb_tag tag, uint32_t number, size_t most)
 static void begin_space(const fb_node *node, put_entry *e, uint32_t space, enum space_item item)
 {
     begin(e, FB_TAG_SPACE, fb_space_at(node, space)->local, FB_SPACE_PUT_BYTES);
+    e->value[0] = SPACE_VERSION;
     fb_write_u8(&e->k, (uint8_t)item);
 }
 
@@ -97,6 +99,7 @@ void fb_space_put(fb_node *node, uint32_t index)
     begin_space(node, &e, index, ITEM_SPACE);
     fb_write_id(&e.v, space->id);
     fb_write_b32(&e.v, space->creator);
+    fb_write_b32(&e.v, space->recovery);
     fb_write_u8(&e.v, (uint8_t)flags);
     fb_write_span16(&e.v, fb_span_of(space->name, space->name_len));
     fb_write_span16(&e.v, fb_span_of(space->address, space->address_len));
@@ -206,8 +209,11 @@ static uint32_t space_of_local(const fb_node *node, uint32_t local)
 
 static fb_status load_space_item(fb_node *node, uint32_t local, fb_reader *v)
 {
+    uint8_t version = fb_read_u8(v);
+    if (version > SPACE_VERSION || version == 0) return FB_ERR_VERSION_NEWER;
     fb_id id = fb_read_id(v);
-    fb_b32 creator = fb_read_b32(v);
+    fb_b32 creator = fb_read_b32(v), recovery = {{0}};
+    if (version == SPACE_VERSION) recovery = fb_read_b32(v);
     uint8_t flags = fb_read_u8(v);
     uint8_t name[FB_SPACE_NAME_BYTES_MAX];
     uint8_t name_len = read_text(v, name, sizeof name);
@@ -220,6 +226,7 @@ static fb_status load_space_item(fb_node *node, uint32_t local, fb_reader *v)
     uint32_t index = fb_space_add(node, id, local, creator, fb_span_of(name, name_len));
     if (index == FB_NONE) return FB_ERR_LIMIT;
     fb_space *space = fb_space_at(node, index);
+    space->recovery = recovery;
     space->rooted = (flags & FLAG_ROOTED) != 0;
     space->taken = (flags & FLAG_TAKEN) != 0;
     space->address_len = read_text(v, space->address, sizeof space->address);
@@ -247,10 +254,7 @@ static fb_status load_space(fb_node *node, fb_reader *k, fb_reader *v)
 {
     uint32_t local = fb_read_u32(k);
     uint8_t item = fb_read_u8(k);
-    if (item == ITEM_SPACE) {
-        FB_TRY(check_version(v));
-        return load_space_item(node, local, v);
-    }
+    if (item == ITEM_SPACE) return load_space_item(node, local, v);
     uint32_t space = space_of_local(node, local);
     fb_span proof = fb_read_bytes(v, fb_reader_left(v));
     if (item != ITEM_PROOF || space == FB_NONE || proof.len > FB_STATEMENT_PROOF_BYTES_MAX) {

@@ -15,7 +15,7 @@ typedef struct fb_waiting {
 /* A request that needs a new id when the clock has passed the stored mark of ids: it is asked again
  * when the new mark is durable. */
 #define FB_RETRIES_MAX     4u
-#define FB_RETRY_BYTES_MAX (32u + FB_SPACE_NAME_BYTES_MAX)
+#define FB_RETRY_BYTES_MAX (34u + FB_SPACE_NAME_BYTES_MAX)
 typedef struct fb_retry {
     fb_waiting by;
     uint16_t len;
@@ -59,6 +59,8 @@ typedef struct fb_space {
     fb_id id;
     fb_id tag; /* profile 7, preamble */
     fb_b32 creator;
+    fb_b32 recovery;       /* zeros: none (recovery.h) */
+    uint32_t creator_rank; /* of its first term (judge.h) */
     fb_joining joining;
     fb_waiting waiting; /* SPACE_CREATE or SPACE_JOIN */
     uint8_t name_len;

@@ -25,6 +25,8 @@ void fb_post_approvals(fb_exchange *x);
 void fb_put_member(fb_exchange *x);
 void fb_delete_member(fb_exchange *x);
 void fb_post_rename(fb_exchange *x);
+void fb_get_recovery(fb_exchange *x);
+void fb_post_recovery(fb_exchange *x);
 
 void fb_post_apps(fb_exchange *x);
 void fb_post_app_spaces(fb_exchange *x);

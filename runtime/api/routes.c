@@ -31,6 +31,8 @@ const fb_route fb_routes[] = {
     {"PUT", SPACE "/members/*", NULL, fb_put_member, false, false},
     {"DELETE", SPACE "/members/*", NULL, fb_delete_member, false, false},
     {"POST", SPACE "/rename", NULL, fb_post_rename, false, false},
+    {"GET", SPACE "/recovery/*", NULL, fb_get_recovery, false, false},
+    {"POST", SPACE "/recovery/*", NULL, fb_post_recovery, false, false},
     {"POST", SPACE "/approvals", NULL, fb_post_approvals, false, false},
 
     {"POST", "/v1/apps", NULL, fb_post_apps, false, false},

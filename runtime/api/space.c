@@ -64,9 +64,10 @@ static bool name_is_free(fb_exchange *x, fb_error error, fb_span answer)
 static void space_names_listed(fb_exchange *x, fb_error error, fb_span answer)
 {
     if (!name_is_free(x, error, answer)) return;
-    uint8_t room[2 + FB_SPACE_NAME_BYTES_MAX];
+    uint8_t room[2 + FB_SPACE_NAME_BYTES_MAX + 32];
     fb_writer w = fb_writer_of(room, sizeof room);
     fb_write_span16(&w, fb_span_of(x->scratch.p, x->scratch.len));
+    fb_write_b32(&w, x->api->options.node->keys->recovery_pub);
     fb_exchange_ask(x, FB_VERB_SPACE_CREATE, 0, fb_writer_span(&w), space_created);
 }
 

@@ -27,6 +27,8 @@ fb_exit fb_cmd_space_approve(fb_cli *cli);
 fb_exit fb_cmd_space_role(fb_cli *cli);
 fb_exit fb_cmd_space_revoke(fb_cli *cli);
 fb_exit fb_cmd_space_rename(fb_cli *cli);
+fb_exit fb_cmd_space_replace(fb_cli *cli);
+fb_exit fb_cmd_space_recover(fb_cli *cli);
 fb_exit fb_cmd_record_put(fb_cli *cli);
 fb_exit fb_cmd_record_get(fb_cli *cli);
 fb_exit fb_cmd_record_delete(fb_cli *cli);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/base/assert.h"
 #include "protocol/store/keys.h"
 #include "sim/checkers/list.h"
 #include "sim/checkers/standing.h"
+#include "sim/workload/let_in.h"
 
 /* What a node makes of the statements that it holds is a function of their set, whatever the order
  * they came in. So once all of a core hold the same, their stores call the space the same and hold
@@ -76,10 +78,12 @@ static void take_space(void *user, fb_span key, fb_span value)
     if (fb_read_u8(&k) != 0 || !fb_reader_done(&k)) return;
     fb_read_u8(&v);
     fb_id id = fb_read_id(&v);
-    fb_read_b32(&v);
+    fb_read_b32(&v); /* creator */
+    fb_read_b32(&v); /* recovery key */
     fb_read_u8(&v);
     fb_span name = fb_read_span16(&v);
-    if (v.failed || name.len > NAME_MAX || !fb_id_equal(id, r->world->spaces[0])) return;
+    FB_ASSERT(!v.failed); /* or all of this says nothing */
+    if (name.len > NAME_MAX || !fb_id_equal(id, r->world->spaces[0])) return;
     r->local = local;
     r->name_len = name.len;
     memcpy(r->name, name.p, name.len);
@@ -129,6 +133,11 @@ static void judge(fb_sim_world *world, state *s, const reading *r, uint32_t node
     fb_id creator = world->nodes[fb_sim_creator(world, 0)].home;
     if (!fb_sim_standing_read(s->standing, &world->nodes[node].store, r->local, world->spaces[0],
                               creator)) {
+        return;
+    }
+    if (fb_sim_standing_turn(s->standing) >= FB_SIM_TURN_FORGED) {
+        fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_membership.id,
+                        "%s takes for the recovery key's what it never signed", fb_sim_name(node));
         return;
     }
     for (uint32_t i = 0; i < r->count; i++) {

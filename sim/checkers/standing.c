@@ -13,6 +13,7 @@
 #define CUTS_MAX   1024u
 #define ROOT       STATED_MAX
 #define NOWHERE    (STATED_MAX + 1u)
+#define KEY        (STATED_MAX + 2u) /* the recovery key: what it grants is before the root */
 #define ADMIN      1u
 
 typedef struct stated {
@@ -21,9 +22,10 @@ typedef struct stated {
     int64_t stamp;
     uint64_t incarnation, batch;
     uint32_t claim;
+    uint32_t turn; /* of the recovery key; 0: somebody else stated it */
     uint8_t number, role;
     bool stands;
-    uint32_t up;    /* the grant that its author acts under: its index, ROOT or NOWHERE */
+    uint32_t up;    /* the grant that its author acts under: its index, ROOT, KEY or NOWHERE */
     uint32_t depth; /* grants from the creator to its author, one more */
 } stated;
 
@@ -68,7 +70,9 @@ static void take_stated(void *user, fb_span key, fb_span value)
     t->author = fb_read_id(&v);
     t->stamp = (int64_t)fb_read_u64(&v);
     t->batch = fb_read_u64(&v);
-    t->claim = (uint32_t)(fb_read_u64(&v) >> 32);
+    uint64_t claim = fb_read_u64(&v);
+    t->claim = (uint32_t)(claim >> 32);
+    if (fb_id_is_zero(t->author)) t->turn = (uint32_t)claim;
     t->stands = true;
 }
 
@@ -108,10 +112,19 @@ static uint32_t depth_of(const fb_sim_standing *s, uint32_t place)
 static int compare(const fb_sim_standing *s, uint32_t a, uint32_t b)
 {
     if (a == b) return 0;
+    if (a == KEY || b == KEY) return a == KEY ? -1 : 1;
     if (a == NOWHERE || b == NOWHERE) return a == NOWHERE ? 1 : -1;
     uint32_t depth_a = depth_of(s, a), depth_b = depth_of(s, b);
     if (depth_a != depth_b) return depth_a < depth_b ? -1 : 1;
-    if (a == ROOT || b == ROOT) return 0;
+    /* Grants of the recovery key are as long as the root, and before it: the last turn first. */
+    if (a == ROOT || b == ROOT) return a == ROOT ? 1 : -1;
+    const stated *x = &s->all[a], *y = &s->all[b];
+    if (x->turn != y->turn) return x->turn > y->turn ? -1 : 1;
+    if (x->turn != 0) {
+        int member = memcmp(x->subject.b, y->subject.b, sizeof x->subject.b);
+        if (member == 0) member = (int)x->number - (int)y->number;
+        return member != 0 ? member : by_dot(x, y);
+    }
     int order = compare(s, s->all[a].up, s->all[b].up);
     return order != 0 ? order : by_dot(&s->all[a], &s->all[b]);
 }
@@ -135,7 +148,7 @@ static uint32_t grant_of(const fb_sim_standing *s, fb_id member, uint32_t number
 static void find_paths(fb_sim_standing *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
-        s->all[i].up = NOWHERE;
+        s->all[i].up = s->all[i].turn != 0 ? KEY : NOWHERE;
         s->all[i].depth = 0;
     }
     /* Those with paths of one length, then of the next. */
@@ -196,6 +209,10 @@ static bool judge(fb_sim_standing *s)
     find_paths(s);
     for (uint32_t i = 0; i < s->count; i++) {
         const stated *t = &s->all[i];
+        if (t->turn != 0) {
+            stands[i] = true;
+            continue;
+        }
         bool leaves = t->number % 2 == 0 && t->role == 0 && fb_id_equal(t->author, t->subject);
         stands[i] = (t->up != NOWHERE || leaves) && !is_cut(s, t);
         changed |= stands[i] != t->stands;
@@ -236,6 +253,15 @@ uint8_t fb_sim_standing_role(const fb_sim_standing *s, fb_id member, bool *known
     bool creator = fb_id_equal(member, s->creator);
     if (creator && (top == NULL || top->number == 1)) return ADMIN;
     return top == NULL ? 0 : top->role;
+}
+
+uint32_t fb_sim_standing_turn(const fb_sim_standing *s)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->all[i].turn > last) last = s->all[i].turn;
+    }
+    return last;
 }
 
 bool fb_sim_standing_stands(const fb_sim_standing *s, fb_id member, const uint8_t dot[32])

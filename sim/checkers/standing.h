@@ -14,6 +14,8 @@ size_t fb_sim_standing_bytes(void);
 /* Reads what one store states in the space with this number. False: more than there is room for. */
 bool fb_sim_standing_read(fb_sim_standing *s, const fb_sim_store *store, uint32_t local,
                           fb_id space, fb_id creator);
+/* The greatest turn of the recovery key in it. */
+uint32_t fb_sim_standing_turn(const fb_sim_standing *s);
 /* The number of a space in the keys of a store; 0: it is not there. */
 uint32_t fb_sim_standing_local(const fb_sim_store *store, fb_id space);
 /* Does the statement about a member with this dot stand? */

@@ -193,6 +193,8 @@ static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
     [FB_SIM_FAULT_DOC_RIVAL] = {BARE(FB_SIM_WHO_NODE)},
     [FB_SIM_FAULT_REVOKE] = {FB_SIM_WHO_ARROW, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE,
                              TIME_MOST, 0},
+    [FB_SIM_FAULT_RECOVER] = {FB_SIM_WHO_ARROW, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE,
+                              TIME_MOST, 0},
     [FB_SIM_FAULT_LEAVE] = {FB_SIM_WHO_ARROW, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE,
                             TIME_MOST, 0},
 };

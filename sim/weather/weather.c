@@ -524,8 +524,8 @@ static bool acts(uint32_t fault)
            fault == FB_SIM_FAULT_CRASH || fault == FB_SIM_FAULT_MEMBER_RACE ||
            fault == FB_SIM_FAULT_RENAME || fault == FB_SIM_FAULT_ROLES ||
            fault == FB_SIM_FAULT_REVOKE || fault == FB_SIM_FAULT_LEAVE ||
-           fault == FB_SIM_FAULT_POWER_FAIL || fault == FB_SIM_FAULT_RETRY_STORM ||
-           fb_sim_fault_is_byzantine(fault);
+           fault == FB_SIM_FAULT_RECOVER || fault == FB_SIM_FAULT_POWER_FAIL ||
+           fault == FB_SIM_FAULT_RETRY_STORM || fb_sim_fault_is_byzantine(fault);
 }
 
 static uint64_t act_mean(const fb_sim_window *w)
@@ -564,6 +564,12 @@ void fb_sim_at_act(fb_sim_world *world, uint32_t ref, uint32_t stamp)
     case FB_SIM_FAULT_REVOKE:
     case FB_SIM_FAULT_LEAVE:
         put_out(world, w);
+        break;
+    case FB_SIM_FAULT_RECOVER:
+        if (!world->nodes[w->a].cloned && world->nodes[w->a].paused_until_ns <= world->now_ns &&
+            fb_sim_recover(world, w->a, w->b, w->acts % 3 == 2)) {
+            world->fired[w->fault]++;
+        }
         break;
     case FB_SIM_FAULT_RETRY_STORM:
         fb_sim_workload_storm(world, w->a, (uint32_t)w->q);

@@ -199,8 +199,9 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
         break;
     case FB_SIM_FAULT_REVOKE:
     case FB_SIM_FAULT_LEAVE:
+    case FB_SIM_FAULT_RECOVER:
         if (w->b == w->a) w->b = (w->a + 1) % nodes;
-        w->p = roll_scale(d, 500 * MS, 16 * SECOND);
+        w->p = roll_scale(d, 300 * MS, 8 * SECOND);
         break;
     case FB_SIM_FAULT_HOT_KEY:
         w->p = roll(d, 1, FB_SIM_RECORDS);

@@ -304,9 +304,10 @@ static bool setup_creator(fb_sim_world *world, uint32_t s)
     fb_sim_asked *asked = asked_of(world, s, creator);
     if (!fb_id_is_zero(world->spaces[s])) return true;
     if (asked->request == 0) {
-        uint8_t bytes[16];
+        uint8_t bytes[64];
         fb_writer w = fb_writer_of(bytes, sizeof bytes);
         fb_write_span16(&w, fb_span_text(s == 0 ? "simulated" : "second"));
+        fb_write_b32(&w, fb_sim_recovery_key(world, s));
         ask(world, s, creator, FB_VERB_SPACE_CREATE, fb_writer_span(&w));
     }
     if (!wait_or_fail(world, s, creator, "space create")) return false;

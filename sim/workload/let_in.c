@@ -2,6 +2,7 @@
 #include "sim/workload/let_in.h"
 
 #include "protocol/base/cursor.h"
+#include "protocol/space/recovery.h"
 #include "protocol/space/standing.h"
 #include "sim/workload/director.h"
 
@@ -56,6 +57,76 @@ bool fb_sim_may_let_in(const fb_sim_world *world, uint32_t node)
     }
     return own < spaces->standing_cap / (8 * admins) &&
            spaces->cut_cap - spaces->cuts_left < spaces->cut_cap / 8;
+}
+
+fb_b32 fb_sim_recovery_key(const fb_sim_world *world, uint32_t space)
+{
+    const fb_sim_node *creator = &world->nodes[fb_sim_creator(world, space)];
+    return fb_sim_provider_public(&creator->provider, FB_SIM_KEY_RECOVERY);
+}
+
+/* The text that the key signs, written here once more (docs/WIRE-FORMATS.md): the toys link no
+ * core. */
+static void sign_recovery(const fb_sim_world *world, fb_statement *statement)
+{
+    static const char label[] = "faberio-recovery-v1"; /* with its zero */
+    uint8_t text[FB_RECOVERY_TEXT_BYTES];
+    fb_writer w = fb_writer_of(text, sizeof text);
+    fb_write_bytes(&w, (const uint8_t *)label, sizeof label);
+    fb_write_id(&w, world->spaces[0]);
+    fb_write_b32(&w, statement->key);
+    fb_write_u8(&w, statement->number);
+    fb_write_u32(&w, statement->turn);
+    const fb_sim_node *creator = &world->nodes[fb_sim_creator(world, 0)];
+    fb_sim_provider_recover(&creator->provider, fb_writer_span(&w), &statement->proof);
+}
+
+/* The next turn, and the next odd number but the one that counts, as a node has them. */
+static bool next_recovery(const fb_node *core, const fb_space *space, fb_id of, fb_statement *out)
+{
+    const struct fb_spaces *spaces = core->spaces;
+    uint32_t used = 0, top = 1;
+    for (uint32_t i = 0; i < spaces->standing_taken; i++) {
+        const fb_standing *s = &spaces->standing[i];
+        if (!s->used) continue;
+        used++;
+        const fb_member *m = fb_member_at(core, s->member);
+        if (fb_space_at(core, m->space) != space) continue;
+        if (fb_standing_is_recovery(s) && s->claim >= out->turn) out->turn = (uint32_t)s->claim;
+        if (fb_id_equal(m->id, of) && s->stands && s->number > top) top = s->number;
+    }
+    out->turn++;
+    out->number = (uint8_t)(top % 2 == 0 ? top + 1 : top + 2);
+    return used < spaces->standing_cap / 2 && top < FB_STANDINGS_MAX / 4;
+}
+
+bool fb_sim_recover(fb_sim_world *world, uint32_t at, uint32_t node, bool forged)
+{
+    const fb_node *core = world->nodes[at].core;
+    if (!world->config.reference || core == NULL || !world->nodes[at].running) return false;
+    fb_statement statement;
+    memset(&statement, 0, sizeof statement);
+    statement.key = fb_sim_provider_public(&world->nodes[node].provider, FB_SIM_KEY_IDENTITY);
+    const fb_space *space = NULL;
+    for (uint32_t i = 0; i < core->options.sizes.spaces && space == NULL; i++) {
+        const fb_space *s = fb_space_at(core, i);
+        if (s->used && !s->left && fb_id_equal(s->id, world->spaces[0])) space = s;
+    }
+    if (space == NULL || !next_recovery(core, space, world->nodes[node].id, &statement)) {
+        return false;
+    }
+    if (forged) statement.turn = FB_SIM_TURN_FORGED;
+    sign_recovery(world, &statement);
+    if (forged) statement.proof.b[0] ^= 1;
+    uint8_t bytes[16 + 16 + 1 + 4 + 64];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, world->spaces[0]);
+    fb_write_id(&w, world->nodes[node].id);
+    fb_write_u8(&w, statement.number);
+    fb_write_u32(&w, statement.turn);
+    fb_write_bytes(&w, statement.proof.b, sizeof statement.proof.b);
+    fb_sim_request(world, at, FB_VERB_SPACE_RECOVER, 0, fb_writer_span(&w));
+    return true;
 }
 
 /* Whoever was put out, or left, is let in again, one after the other: a core agrees when all of it

@@ -103,6 +103,12 @@ static void signature_of(const fb_sim_provider *provider, const fb_b32 *signer,
     stretch(fb_mix128(text.p, text.len, key_of(signer, SIGN_SEED, 0)), out->b, 8);
 }
 
+void fb_sim_provider_recover(const fb_sim_provider *provider, fb_span text, fb_b64 *out)
+{
+    fb_b32 key = fb_sim_provider_public(provider, FB_SIM_KEY_RECOVERY);
+    signature_of(provider, &key, &text, 1, out);
+}
+
 static fb_status sign(void *user, fb_key_handle key, const fb_span *parts, size_t count,
                       fb_b64 *out)
 {

@@ -15,6 +15,7 @@
 /* A handle is one of these or, above them, an ephemeral key. */
 #define FB_SIM_KEY_IDENTITY  1u
 #define FB_SIM_KEY_LINK      2u
+#define FB_SIM_KEY_RECOVERY  3u /* of the spaces that this machine makes; no core has it */
 #define FB_SIM_KEY_EPHEMERAL 1000u
 
 /* The longest text that is signed or hashed, all parts together. */
@@ -48,5 +49,7 @@ void fb_sim_provider_init(fb_sim_provider *provider, fb_seed identity, fb_seed s
 
 /* The public half of any handle, for the driver's own use outside a step. */
 fb_b32 fb_sim_provider_public(const fb_sim_provider *provider, fb_key_handle key);
+/* What the recovery key of this machine signs, in the hands of a person. */
+void fb_sim_provider_recover(const fb_sim_provider *provider, fb_span text, fb_b64 *out);
 
 #endif

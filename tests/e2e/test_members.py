@@ -123,3 +123,19 @@ def test_a_member_leaves(net):
     eventually(lambda: status_of(a, b.id), lambda s: s == "revoked")
     assert b.refused("record", "put", "team", "notes", "new", "n=2")[0] == 4
     assert a.json("record", "get", "team", "notes", first)["fields"] == {"n": 1}
+
+
+def test_a_member_that_was_put_out_is_let_in_again(net):
+    a, b = joined(net, "writer")
+    a.json("space", "revoke", "team", b.id)
+    eventually(lambda: [p for p in a.json("peers")["peers"] if p["state"] == "open"],
+               lambda open_links: open_links == [])
+    assert a.json("space", "approve", "team", b.id)["status"] == "approved"
+    # b dials again, or is dialled; it learns of both.
+    for node in (a, b):
+        node.stop()
+        node.start()
+    eventually(lambda: status_of(b, b.id), lambda s: s == "approved")
+    made = b.json("record", "put", "team", "notes", "new", "n=1")
+    with a.watch("team", "--since", "0") as watch:
+        watch.until([made["id"]])

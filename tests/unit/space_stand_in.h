@@ -12,12 +12,14 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <sodium.h>
 
 #include "protocol/identity/identity.h"
 #include "protocol/link/link.h"
 #include "protocol/link/plane.h"
 #include "protocol/space/introduce.h"
 #include "protocol/space/invite.h"
+#include "protocol/space/recovery.h"
 #include "protocol/store/ops.h"
 #include "tests/unit/net.h"
 
@@ -650,6 +652,15 @@ static inline void apply_all(test_net *net, uint32_t i)
 static uint64_t statement_claim = FB_CLAIM_FIRST;
 
 /* A member statement of an author, made by hand. */
+/* The recovery key of the spaces of a test. */
+static inline fb_b32 recovery_key(uint8_t secret[64])
+{
+    const uint8_t seed[32] = {0xee};
+    fb_b32 key;
+    assert_int_equal(crypto_sign_seed_keypair(key.b, secret, seed), 0);
+    return key;
+}
+
 static inline fb_span statement(test_net *net, fb_id space, uint32_t author, fb_statement_kind kind,
                                 fb_b32 key, fb_role role, const char *text, int64_t stamp,
                                 uint8_t *out)
@@ -666,6 +677,14 @@ static inline fb_span statement(test_net *net, fb_id space, uint32_t author, fb_
         s.number = (uint8_t)(text[0] - '0');
         snprintf(cut, sizeof cut, "\"%s\"", text + 1);
         s.cut = fb_span_of((const uint8_t *)cut + 1, strlen(cut) - 2);
+    } else if (kind == FB_STATEMENT_RECOVERY) {
+        /* text: its number and its turn, one digit each */
+        uint8_t secret[64], signed_text[FB_RECOVERY_TEXT_BYTES];
+        s.number = (uint8_t)(text[0] - '0');
+        s.turn = (uint32_t)(text[1] - '0');
+        recovery_key(secret);
+        fb_recovery_text(space, &s, signed_text);
+        crypto_sign_detached(s.proof.b, NULL, signed_text, sizeof signed_text, secret);
     } else {
         s.text_len = (uint8_t)strlen(text);
         memcpy(s.text, text, s.text_len);

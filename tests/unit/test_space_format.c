@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -128,6 +129,56 @@ static void later_kinds_are_refused_not_guessed(void **state)
     fb_statement_encode(&s, &fields);
     fields.key[5] = 'A';
     assert_int_equal(fb_statement_decode(fields.field, fields.count, &back), FB_ERR_STATEMENT);
+}
+
+/* Replaces one value of a recovery, and decodes. */
+static fb_status recovery_with(const char *name, const char *value, fb_statement *back)
+{
+    fb_statement s = statement_of(FB_STATEMENT_RECOVERY, "");
+    s.number = 251;
+    s.turn = 4294967295u;
+    memset(s.proof.b, 0x5a, sizeof s.proof.b);
+    fb_statement_fields fields;
+    fb_statement_encode(&s, &fields);
+    assert_int_equal(fields.count, FB_STATEMENT_FIELDS_MAX);
+    for (uint32_t i = 0; i < fields.count; i++) {
+        if (fb_span_equal(fields.field[i].name, fb_span_text(name))) {
+            fields.field[i].value = fb_span_text(value);
+        }
+    }
+    return fb_statement_decode(fields.field, fields.count, back);
+}
+
+static void recoveries_have_one_spelling(void **state)
+{
+    (void)state;
+    fb_statement back;
+    assert_int_equal(recovery_with("", "", &back), FB_OK);
+    assert_int_equal(back.number, 251);
+    assert_int_equal(back.turn, 4294967295u);
+    assert_int_equal(back.role, FB_ROLE_ADMIN);
+    assert_int_equal(back.proof.b[63], 0x5a);
+    static const struct {
+        const char *name, *value;
+        fb_status status;
+    } wrong[] = {
+        /* The first number is that of an admission, and even ones take. */
+        {"number", "1", FB_ERR_STATEMENT},         {"number", "4", FB_ERR_STATEMENT},
+        {"number", "257", FB_ERR_LIMIT},           {"number", "03", FB_ERR_STATEMENT},
+        {"number", "-3", FB_ERR_STATEMENT},        {"number", "3.0", FB_ERR_STATEMENT},
+        {"number", "\"3\"", FB_ERR_STATEMENT},     {"number", "", FB_ERR_STATEMENT},
+        {"turn", "0", FB_ERR_STATEMENT},           {"turn", "4294967296", FB_ERR_LIMIT},
+        {"turn", "99999999999", FB_ERR_STATEMENT}, {"proof", "\"5a\"", FB_ERR_STATEMENT},
+        {"proof", "null", FB_ERR_STATEMENT},       {"key", "\"ab\"", FB_ERR_STATEMENT},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(recovery_with(wrong[i].name, wrong[i].value, &back), wrong[i].status);
+    }
+    char upper[131];
+    snprintf(upper, sizeof upper, "\"%0128d\"", 0);
+    assert_int_equal(recovery_with("proof", upper, &back), FB_OK);
+    upper[5] = 'A';
+    assert_int_equal(recovery_with("proof", upper, &back), FB_ERR_STATEMENT);
 }
 
 static fb_status with_text(fb_statement_kind kind, const char *value)
@@ -335,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_round_trip),
         cmocka_unit_test(later_kinds_are_refused_not_guessed),
+        cmocka_unit_test(recoveries_have_one_spelling),
         cmocka_unit_test(texts_have_one_spelling),
         cmocka_unit_test(records_follow_from_what_they_are_about),
         cmocka_unit_test(invites_are_strict),

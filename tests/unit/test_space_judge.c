@@ -3,6 +3,7 @@
  * space plane. Random sets of what four admins state about each other, each in many orders of
  * arrival; and the same worked out in another way, from paths of grants instead of term by term. */
 #include "protocol/base/hex.h"
+#include "protocol/space/table.h"
 #include "tests/unit/space_stand_in.h"
 
 #define NODES  5u
@@ -16,6 +17,7 @@ typedef struct stated {
     int64_t stamp;
     fb_role role;
     bool renames;
+    uint32_t turn; /* of the recovery key, whoever states it; 0: another statement */
 } stated;
 
 typedef struct outcome {
@@ -54,6 +56,14 @@ static uint32_t draw_set(stated *set)
         s->claim = draw(6) == 0 ? 3 : 1;
         s->cut = draw(3) != 0 ? 0 : 10 + draw(80);
         s->renames = draw(6) == 0;
+        if (draw(10) == 0) {
+            s->renames = false;
+            s->turn = 1 + draw(3);
+            s->subject = draw(known + 1);
+            s->number = 3;
+            s->role = FB_ROLE_ADMIN;
+            continue;
+        }
         uint32_t kind = draw(5);
         if (kind < 3) {
             s->number = draw(4) == 0 ? 4 : 2;
@@ -81,6 +91,11 @@ static fb_span encode(test_net *net, fb_id space, const stated *s, uint8_t *out)
 {
     statement_claim = FB_CLAIM(s->claim, 0);
     char text[160];
+    if (s->turn != 0) {
+        snprintf(text, sizeof text, "%u%u", (unsigned)s->number, (unsigned)s->turn);
+        return statement(net, space, s->author, FB_STATEMENT_RECOVERY, key_at(net, s->subject),
+                         FB_ROLE_NONE, text, s->stamp, out);
+    }
     if (s->renames) {
         snprintf(text, sizeof text, "name %u", (unsigned)s->stamp);
         return statement(net, space, s->author, FB_STATEMENT_NAME, key_at(net, 0), FB_ROLE_NONE,
@@ -138,19 +153,23 @@ static void deliver(test_net *net, fb_id space, const stated *set, uint32_t coun
 }
 
 /* The other way: everything stands at first; with what stands, each term has its best path of
- * grants from the creator (the shorter one, then the one whose first other stamp is less); with the
- * paths, what stands is worked out anew, until nothing changes. */
+ * grants from the creator, or from the recovery key, whose first grant counts for none and comes
+ * before the creator, the last turn first (the shorter path, then the one whose first other stamp
+ * is less); with the paths, what stands is worked out anew, until nothing changes. */
 
 typedef struct path {
-    uint32_t len; /* 0: none; else one more than the grants */
-    int64_t stamp[MOST + 1];
+    uint32_t len;            /* 0: none; else one more than the grants */
+    int64_t stamp[MOST + 2]; /* where it begins: 0 the creator; then of each grant */
 } path;
+
+/* Nodes in the order of their ids. */
+static uint32_t place_of[NODES];
 
 static int compare_paths(const path *a, const path *b)
 {
     if (a->len == 0 || b->len == 0) return a->len == b->len ? 0 : a->len == 0 ? 1 : -1;
     if (a->len != b->len) return a->len < b->len ? -1 : 1;
-    for (uint32_t i = 0; i + 1 < a->len; i++) {
+    for (uint32_t i = 0; i < a->len; i++) {
         if (a->stamp[i] != b->stamp[i]) return a->stamp[i] < b->stamp[i] ? -1 : 1;
     }
     return 0;
@@ -160,16 +179,24 @@ static void find_paths(const stated *set, const bool *stands, uint32_t count, pa
 {
     memset(of, 0, NODES * sizeof of[0]);
     of[0][1].len = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        const stated *s = &set[i];
+        if (!stands[i] || s->turn == 0) continue;
+        path first = {.len = 1};
+        first.stamp[0] = (int64_t)place_of[s->subject] - 100 * (int64_t)s->turn;
+        path *now = &of[s->subject][s->number];
+        if (now->len == 0 || compare_paths(&first, now) < 0) *now = first;
+    }
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = 0; i < count; i++) {
             const stated *s = &set[i];
             path longer = of[s->author][s->claim];
-            if (!stands[i] || s->renames || s->number % 2 == 0 || s->role != FB_ROLE_ADMIN ||
-                longer.len == 0 || longer.len > MOST) {
+            if (!stands[i] || s->turn != 0 || s->renames || s->number % 2 == 0 ||
+                s->role != FB_ROLE_ADMIN || longer.len == 0 || longer.len > MOST) {
                 continue;
             }
-            longer.stamp[longer.len++ - 1] = s->stamp;
+            longer.stamp[longer.len++] = s->stamp;
             path *now = &of[s->subject][s->number];
             if (now->len != 0 && compare_paths(&longer, now) >= 0) continue;
             *now = longer;
@@ -193,6 +220,7 @@ static bool stands_with(const stated *set, const bool *stands, uint32_t count, p
                         uint32_t which)
 {
     const stated *s = &set[which];
+    if (s->turn != 0) return true;
     const path *own = &of[s->author][s->claim];
     bool leaves =
         !s->renames && s->author == s->subject && s->number % 2 == 0 && s->role == FB_ROLE_NONE;
@@ -263,7 +291,7 @@ static void tell(const stated *set, uint32_t count, const bool *taken)
 static void every_order_comes_to_the_same(void **state)
 {
     (void)state;
-    uint32_t fallen = 0, all = 0;
+    uint32_t fallen = 0, all = 0, recoveries = 0;
     for (uint32_t n = 0; n < SETS; n++) {
         seed = UINT64_C(0x5eed) + n * UINT64_C(1000003);
         stated set[MOST];
@@ -281,6 +309,14 @@ static void every_order_comes_to_the_same(void **state)
             forget_all();
             test_net *net = test_net_new(NODES, NULL);
             fb_id space = create(net, 0, "home");
+            uint8_t secret[64];
+            fb_space_at(test_net_node(net, 0), 0)->recovery = recovery_key(secret);
+            for (uint32_t i = 0; i < NODES; i++) {
+                place_of[i] = 0;
+                for (uint32_t j = 0; j < NODES; j++) {
+                    place_of[i] += fb_id_compare(id_at(net, j), id_at(net, i)) < 0;
+                }
+            }
             bool taken[MOST];
             outcome got;
             deliver(net, space, set, count, order, taken);
@@ -289,7 +325,10 @@ static void every_order_comes_to_the_same(void **state)
                 first = got;
                 memcpy(taken_first, taken, sizeof taken);
                 fallen += expect(set, taken, count, &got);
-                for (uint32_t i = 0; i < count; i++) all += taken[i];
+                for (uint32_t i = 0; i < count; i++) {
+                    all += taken[i];
+                    recoveries += taken[i] && set[i].turn != 0;
+                }
                 test_net_restart(net, 0);
                 test_net_settle(net);
                 look(net, &got);
@@ -305,6 +344,7 @@ static void every_order_comes_to_the_same(void **state)
     /* Neither do all stand, nor few, nor are few taken. */
     assert_in_range(all, 4 * SETS, MOST * SETS);
     assert_in_range(fallen, all / 12, all / 2);
+    assert_in_range(recoveries, SETS / 4, SETS);
     statement_claim = FB_CLAIM_FIRST;
 }
 

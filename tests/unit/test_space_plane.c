@@ -421,12 +421,37 @@ static void a_damaged_value_ends_the_start(void **state)
     size_t key_len = key.len, len = value.len;
     memcpy(kept_key, key.p, key_len);
     memcpy(kept, value.p, len);
-    kept[0] = 2;
+    kept[0] = 3;
     test_net_store_put(net, 0, fb_span_of(kept_key, key_len), fb_span_of(kept, len));
     test_net_restart(net, 0);
     test_net_settle(net);
     assert_int_equal(test_net_last_end(net, 0), FB_ERR_VERSION_NEWER);
     assert_false(fb_node_is_running(test_net_node(net, 0)));
+    test_net_free(net);
+}
+
+/* The one before had no recovery key behind the creator's. */
+static void a_space_of_the_first_version_is_read(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(1, NULL);
+    create(net, 0, "home");
+    fb_span key, value;
+    size_t at = 0;
+    while (test_net_stored(net, 0, at, &key, &value) && key.p[0] != 'S') at++;
+    uint8_t kept_key[16], kept[1024];
+    const size_t creator_end = 1 + 16 + 32;
+    size_t key_len = key.len, len = value.len - 32;
+    memcpy(kept_key, key.p, key_len);
+    memcpy(kept, value.p, creator_end);
+    memcpy(kept + creator_end, value.p + creator_end + 32, len - creator_end);
+    kept[0] = 1;
+    test_net_store_put(net, 0, fb_span_of(kept_key, key_len), fb_span_of(kept, len));
+    test_net_restart(net, 0);
+    test_net_settle(net);
+    assert_true(fb_node_is_running(test_net_node(net, 0)));
+    assert_true(fb_span_equal(fb_space_name(test_net_node(net, 0), 0), fb_span_text("home")));
     test_net_free(net);
 }
 
@@ -443,6 +468,7 @@ int main(void)
         cmocka_unit_test(nothing_of_a_space_is_on_a_link_of_a_stranger),
         cmocka_unit_test(applications_have_tokens_and_spaces),
         cmocka_unit_test(a_damaged_value_ends_the_start),
+        cmocka_unit_test(a_space_of_the_first_version_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

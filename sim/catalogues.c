@@ -40,7 +40,7 @@ static void closing(uint64_t count, fb_sim_result result)
 typedef struct counters {
     uint64_t fired[FB_SIM_FAULTS];
     uint64_t mattered[FB_SIM_FAULTS]; /* runs that were another one without it */
-    uint64_t seen[64];
+    uint64_t seen[FB_SIM_CHECKS_MAX];
 } counters;
 
 typedef struct counting {

@@ -3,6 +3,7 @@
 #ifndef FB_SIM_RUN_H
 #define FB_SIM_RUN_H
 
+#include "sim/checkers/checks.h"
 #include "sim/world/world.h"
 
 typedef struct fb_sim_verdict {
@@ -16,7 +17,8 @@ typedef struct fb_sim_verdict {
     uint64_t sim_ns;
     fb_hash128 hash;
     uint64_t fired[FB_SIM_FAULTS];
-    uint64_t seen[64]; /* by place in the list of checks: how often one had something to look at */
+    /* By place in the list of checks: how often one had something to look at. */
+    uint64_t seen[FB_SIM_CHECKS_MAX];
     /* Of a schedule that was played: lines that did not do what they say, the first of them. */
     uint32_t unreached;
     uint32_t unreached_first;

@@ -2,7 +2,6 @@
 #include "sim/checkers/checks.h"
 
 #include "protocol/base/assert.h"
-#include "protocol/base/word.h"
 #include "sim/checkers/list.h"
 #include "sim/workload/director.h"
 
@@ -18,18 +17,51 @@
 /* Messages that are remembered, at most: several windows of every link. */
 #define MESSAGES (1u << 13)
 
+/* Is it called for this event or moment? */
+static bool wants(const fb_sim_check *check, uint32_t moment)
+{
+    switch (moment) {
+    case FB_SIM_MOMENT_REPLY:
+        return check->reply != NULL;
+    case FB_SIM_MOMENT_WROTE:
+        return check->wrote != NULL;
+    case FB_SIM_MOMENT_OVER:
+        return check->over != NULL;
+    case FB_SIM_MOMENT_BACKUP:
+        return check->backup != NULL;
+    case FB_SIM_MOMENT_RESTORED:
+        return check->restored != NULL;
+    default:
+        return (check->events >> moment & 1) != 0;
+    }
+}
+
+static void *state_take(fb_sim_world *world, const fb_sim_check *check, fb_arena *arena)
+{
+    if (check->of_node_bytes != 0) {
+        return fb_arena_take(arena, world->config.nodes, check->of_node_bytes);
+    }
+    if (check->of_end_bytes != 0) {
+        size_t ends = (size_t)world->network.connection_count * 2;
+        return fb_arena_take(arena, ends, check->of_end_bytes);
+    }
+    return fb_arena_take(arena, 1, check->state_bytes);
+}
+
 void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
 {
     struct fb_sim_checks *checks = fb_arena_take(arena, 1, sizeof *checks);
     uint32_t count = 0;
     while (fb_sim_check_list[count] != NULL) count++;
-    FB_ASSERT(count < 64);
+    FB_ASSERT(count <= FB_SIM_CHECKS_MAX);
     void **states = fb_arena_take(arena, count, sizeof *states);
     uint64_t *seen = fb_arena_take(arena, count, sizeof *seen);
-    uint32_t wanted = 0;
+    uint32_t wanted = 0, moments = 0;
     for (uint32_t i = 0; i < count; i++) {
         wanted += (uint32_t)__builtin_popcountll(fb_sim_check_list[i]->facts);
+        for (uint32_t k = 0; k < FB_SIM_MOMENTS; k++) moments += wants(fb_sim_check_list[i], k);
     }
+    uint8_t *places = fb_arena_take(arena, moments, sizeof *places);
     fb_sim_watch *watches = fb_arena_take(arena, wanted, sizeof *watches);
     fb_sim_told *told = fb_arena_take(arena, 1, sizeof *told);
     fb_sim_memo messages = {0};
@@ -38,6 +70,7 @@ void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
     if (real) {
         world->checks = checks;
         checks->watches = watches;
+        checks->places = places;
         checks->told = told;
         checks->messages = messages;
         checks->states = states;
@@ -46,19 +79,17 @@ void fb_sim_checks_init(fb_sim_world *world, fb_arena *arena)
     }
     for (uint32_t i = 0; i < count; i++) {
         const fb_sim_check *check = fb_sim_check_list[i];
-        void *state = fb_arena_take(arena, 1, check->state_bytes);
+        void *state = state_take(world, check, arena);
         if (check->layout != NULL) check->layout(world, state, arena);
-        if (!real) continue;
-        states[i] = state;
-        uint64_t bit = UINT64_C(1) << i;
-        checks->with_reply |= check->reply != NULL ? bit : 0;
-        checks->with_wrote |= check->wrote != NULL ? bit : 0;
-        checks->with_over |= check->over != NULL ? bit : 0;
-        checks->with_backup |= check->backup != NULL ? bit : 0;
-        checks->with_restored |= check->restored != NULL ? bit : 0;
-        for (uint32_t k = 0; k < 64; k++) {
-            if ((check->events >> k & 1) != 0) checks->by_event[k] |= bit;
+        if (real) states[i] = state;
+    }
+    uint16_t place = 0;
+    for (uint32_t k = 0; real && k < FB_SIM_MOMENTS; k++) {
+        checks->moment_first[k] = place;
+        for (uint32_t i = 0; i < count; i++) {
+            if (wants(fb_sim_check_list[i], k)) places[place++] = (uint8_t)i;
         }
+        checks->moment_first[k + 1] = place;
     }
     uint16_t at = 0;
     for (uint32_t k = 0; real && k < 64; k++) {
@@ -78,14 +109,23 @@ static bool watching(const fb_sim_world *world)
     return world->config.checks && !world->config.fast;
 }
 
+/* Each check that is called for it, in the order of the list. */
+#define EACH(moment, member, ...)                                                                  \
+    do {                                                                                           \
+        const struct fb_sim_checks *checks = world->checks;                                        \
+        if (!watching(world)) return;                                                              \
+        for (uint16_t at = checks->moment_first[moment]; at < checks->moment_first[(moment) + 1];  \
+             at++) {                                                                               \
+            uint32_t i = checks->places[at];                                                       \
+            checks->seen[i]++;                                                                     \
+            fb_sim_check_list[i]->member(world, checks->states[i], __VA_ARGS__);                   \
+        }                                                                                          \
+    } while (0)
+
 void fb_sim_checks_event(fb_sim_world *world, uint32_t node, const fb_event *event)
 {
-    if (!watching(world) || event->kind >= 64) return;
-    for (uint64_t bits = world->checks->by_event[event->kind]; bits != 0; bits &= bits - 1) {
-        uint32_t i = fb_word_lowest(bits);
-        world->checks->seen[i]++;
-        fb_sim_check_list[i]->event(world, world->checks->states[i], node, event);
-    }
+    if (event->kind >= FB_SIM_MOMENT_REPLY) return;
+    EACH(event->kind, event, node, event);
 }
 
 /* Takes a fact apart. */
@@ -124,16 +164,6 @@ void fb_sim_checks_fact(fb_sim_world *world, uint32_t node, const fb_effect *fac
     }
 }
 
-#define EACH(member, ...)                                                                          \
-    do {                                                                                           \
-        if (!watching(world)) return;                                                              \
-        for (uint64_t bits = world->checks->with_##member; bits != 0; bits &= bits - 1) {          \
-            uint32_t i = fb_word_lowest(bits);                                                     \
-            world->checks->seen[i]++;                                                              \
-            fb_sim_check_list[i]->member(world, world->checks->states[i], __VA_ARGS__);            \
-        }                                                                                          \
-    } while (0)
-
 void fb_sim_checks_history(fb_sim_world *world, uint32_t node, const fb_effect *fact)
 {
     if (fact->a >= 64) return;
@@ -148,37 +178,37 @@ void fb_sim_checks_history(fb_sim_world *world, uint32_t node, const fb_effect *
 
 void fb_sim_checks_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply)
 {
-    EACH(reply, node, reply);
+    EACH(FB_SIM_MOMENT_REPLY, reply, node, reply);
 }
 
 void fb_sim_wrote(fb_sim_world *world, uint32_t node, uint64_t incarnation, uint64_t w)
 {
-    EACH(wrote, node, incarnation, w);
+    EACH(FB_SIM_MOMENT_WROTE, wrote, node, incarnation, w);
 }
 
 void fb_sim_incarnation_over(fb_sim_world *world, uint32_t node)
 {
     fb_sim_director_over(world, node);
-    EACH(over, node);
+    EACH(FB_SIM_MOMENT_OVER, over, node);
 }
 
 void fb_sim_backed_up(fb_sim_world *world, uint32_t node)
 {
-    EACH(backup, node);
+    EACH(FB_SIM_MOMENT_BACKUP, backup, node);
 }
 
 void fb_sim_rolled_back(fb_sim_world *world, uint32_t node)
 {
     world->nodes[node].replaced++;
     fb_sim_director_restored(world);
-    EACH(restored, node, false);
+    EACH(FB_SIM_MOMENT_RESTORED, restored, node, false);
 }
 
 void fb_sim_forgot(fb_sim_world *world, uint32_t node)
 {
     world->nodes[node].replaced++;
     fb_sim_director_restored(world);
-    EACH(restored, node, true);
+    EACH(FB_SIM_MOMENT_RESTORED, restored, node, true);
 }
 
 void fb_sim_cloned(fb_sim_world *world, uint32_t node, uint32_t of)
@@ -207,7 +237,7 @@ void fb_sim_checks_round(fb_sim_world *world)
     }
 }
 
-void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[64])
+void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[FB_SIM_CHECKS_MAX])
 {
     const struct fb_sim_checks *checks = world->checks;
     for (uint32_t i = 0; i < checks->count; i++) {

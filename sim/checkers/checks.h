@@ -12,9 +12,12 @@ typedef struct fb_sim_check {
     const char *musts; /* what it is about: sections of DESIGN, and ids of specs-conformance/ */
     const char *cost;  /* "O(1) a fact", "round": only at the end of one */
     const char *text;
-    /* Room of its own, zeroed; layout is called in both passes of the world's arena, with `state`
-     * NULL while measuring. */
+    /* Room of its own, zeroed: so many bytes, or, of one of these two, for each node, for each end
+     * of a connection (fb_sim_link_end). layout is called in both passes of the world's arena, with
+     * `state` NULL while measuring. */
     size_t state_bytes;
+    size_t of_node_bytes;
+    size_t of_end_bytes;
     void (*layout)(fb_sim_world *world, void *state, fb_arena *arena);
     uint64_t facts; /* bit set of fb_fact numbers below 64 */
     void (*fact)(fb_sim_world *world, void *state, uint32_t node, const fb_effect *fact);
@@ -54,16 +57,28 @@ typedef struct fb_sim_watch {
     uint64_t *seen;
 } fb_sim_watch;
 
+/* The list has no more, so a place in it is a byte. */
+#define FB_SIM_CHECKS_MAX 128u
+
+/* What a check may be called for, beside facts: an event, by its kind, or one of these. */
+enum {
+    FB_SIM_MOMENT_REPLY = 64,
+    FB_SIM_MOMENT_WROTE,
+    FB_SIM_MOMENT_OVER,
+    FB_SIM_MOMENT_BACKUP,
+    FB_SIM_MOMENT_RESTORED,
+    FB_SIM_MOMENTS,
+};
+
 struct fb_sim_checks {
     void **states; /* by place in the list */
     uint32_t count;
     /* Who wants facts of each kind: runs of `watches`, in the order of the list. */
     fb_sim_watch *watches;
     uint16_t fact_first[65];
-    /* For each event kind: who wants it, as a bit set over the list. */
-    uint64_t by_event[64];
-    /* The same for what became of write sets and stores. */
-    uint64_t with_reply, with_wrote, with_over, with_backup, with_restored;
+    /* Who wants events of each kind, and then the other moments: runs of `places` in the list. */
+    uint8_t *places;
+    uint16_t moment_first[FB_SIM_MOMENTS + 1];
     void *sent;               /* delivered_was_sent.c: what others ask it */
     fb_sim_memo messages;     /* what several checks remember of each: fb_sim_known */
     struct fb_sim_told *told; /* the fact that they look at, taken apart */
@@ -87,7 +102,7 @@ void fb_sim_forgot(fb_sim_world *world, uint32_t node);
 void fb_sim_cloned(fb_sim_world *world, uint32_t node, uint32_t of);
 
 /* How often each check had something to look at, by place in the list. */
-void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[64]);
+void fb_sim_checks_seen(const fb_sim_world *world, uint64_t seen[FB_SIM_CHECKS_MAX]);
 
 /* One that is told by who does what it looks at: its precondition was true once more. */
 void fb_sim_check_saw(fb_sim_world *world, const fb_sim_check *check);

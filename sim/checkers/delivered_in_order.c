@@ -8,21 +8,10 @@ typedef struct link_state {
     uint64_t acked;
 } link_state;
 
-typedef struct state {
-    link_state *links;
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
-}
-
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    state *s = own;
-    link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
+    link_state *links = own;
+    link_state *l = &links[fb_sim_link_end(world, fx->b)];
     if (l->link != fx->b || fx->a == FB_FACT_LINK_BOUND) *l = (link_state){.link = fx->b};
     if (fx->a == FB_FACT_LINK_BOUND) return; /* on a carrier a new session counts anew */
     uint64_t *last = fx->a == FB_FACT_SENT || fx->a == FB_FACT_RESENT ? &l->sent
@@ -49,8 +38,7 @@ const fb_sim_check fb_sim_check_delivered_in_order = {
     .musts = "FM-8.2-2, MP-6-1, MP-6-4, MP-7-27",
     .cost = "O(1) a message",
     .text = "on one connection messages are numbered, delivered and acknowledged in send order",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_end_bytes = sizeof(link_state),
     .facts = FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) |
              FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_ACKED) |
              FB_SIM_FACT(FB_FACT_LINK_BOUND),

@@ -19,20 +19,9 @@ typedef struct node_state {
     uint64_t durable;
 } node_state;
 
-typedef struct state {
-    node_state *nodes;
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->nodes = fb_arena_take(arena, world->config.nodes, sizeof *s->nodes);
-}
-
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    node_state *n = &((state *)own)->nodes[node];
+    node_state *n = &((node_state *)own)[node];
     if (fx->a == FB_FACT_DELIVERED && ORACLE(DELIVERY_UNSEEN, false, true)) return;
     if (fx->a == FB_FACT_DELIVERED) {
         if (n->count == WAITING) {
@@ -72,7 +61,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 
 static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event *ev)
 {
-    node_state *n = &((state *)own)->nodes[node];
+    node_state *n = &((node_state *)own)[node];
     if (ev->c != FB_OK || ev->a != world->nodes[node].incarnation) return;
     if (ev->b > n->durable) n->durable = ev->b;
     while (n->count != 0) {
@@ -86,7 +75,7 @@ static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event 
 static void over(fb_sim_world *world, void *own, uint32_t node)
 {
     (void)world;
-    node_state *n = &((state *)own)->nodes[node];
+    node_state *n = &((node_state *)own)[node];
     n->count = 0;
     n->durable = 0;
 }
@@ -96,8 +85,7 @@ const fb_sim_check fb_sim_check_durable_before_acked = {
     .musts = "MP-5-11, MP-6-6",
     .cost = "O(waiting) an acknowledgement",
     .text = "a message is acknowledged only when the record of its id is durable",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_node_bytes = sizeof(node_state),
     .facts = FB_SIM_FACT(FB_FACT_DELIVERED) | FB_SIM_FACT(FB_FACT_SEALED) |
              FB_SIM_FACT(FB_FACT_ACKED) | FB_SIM_FACT(FB_FACT_LINK_BOUND),
     .fact = fact,

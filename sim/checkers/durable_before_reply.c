@@ -9,35 +9,24 @@ typedef struct node_state {
     uint64_t durable;
 } node_state;
 
-typedef struct state {
-    node_state *nodes;
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->nodes = fb_arena_take(arena, world->config.nodes, sizeof *s->nodes);
-}
-
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     (void)world;
-    node_state *n = &((state *)own)->nodes[node];
+    node_state *n = &((node_state *)own)[node];
     n->request[fx->b % WRITTEN] = fx->b;
     n->w[fx->b % WRITTEN] = fx->c;
 }
 
 static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event *ev)
 {
-    node_state *n = &((state *)own)->nodes[node];
+    node_state *n = &((node_state *)own)[node];
     if (ev->c != FB_OK || ev->a != world->nodes[node].incarnation) return;
     if (ev->b > n->durable) n->durable = ev->b;
 }
 
 static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    node_state *n = &((state *)own)->nodes[node];
+    node_state *n = &((node_state *)own)[node];
     if (fx->b != FB_OK || fx->c != 0 || n->request[fx->a % WRITTEN] != fx->a || fx->a == 0) return;
     if (n->w[fx->a % WRITTEN] <= n->durable + ORACLE(REPLY_ONE_SET_EARLY, 0u, 1u)) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_durable_before_reply.id,
@@ -48,7 +37,7 @@ static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect
 static void over(fb_sim_world *world, void *own, uint32_t node)
 {
     (void)world;
-    ((state *)own)->nodes[node] = (node_state){.durable = 0};
+    ((node_state *)own)[node] = (node_state){.durable = 0};
 }
 
 const fb_sim_check fb_sim_check_durable_before_reply = {
@@ -56,8 +45,7 @@ const fb_sim_check fb_sim_check_durable_before_reply = {
     .musts = "DESIGN 2 hold-back",
     .cost = "O(1) a write",
     .text = "a write is answered with success only when its write set is durable",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_node_bytes = sizeof(node_state),
     .facts = FB_SIM_FACT(FB_FACT_WRITTEN),
     .fact = fact,
     .events = UINT64_C(1) << FB_EV_WRITE_DONE,

@@ -12,17 +12,6 @@
 
 #define REVOKED 3u
 
-typedef struct state {
-    bool *was_out; /* by node, in the first space */
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->was_out = fb_arena_take(arena, world->config.nodes, sizeof *s->was_out);
-}
-
 typedef struct folded {
     fb_id area;
     fb_id node;
@@ -103,20 +92,21 @@ static const char *wrong(const fb_sim_world *world, uint32_t node, const folded 
     return NULL;
 }
 
-static void member(const fb_sim_world *world, const state *s, const fb_effect *fx)
+/* was_out: by node, in the first space. */
+static void member(const fb_sim_world *world, bool *was_out, const fb_effect *fx)
 {
     fb_sim_message m = fb_sim_message_of(fx);
     uint32_t peer = fb_sim_node_of(world, m.peer);
     bool first = peer != UINT32_MAX && fb_id_equal(m.space, world->spaces[0]);
-    if (first && fx->b == REVOKED) s->was_out[peer] = true;
+    if (first && fx->b == REVOKED) was_out[peer] = true;
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    const state *s = own;
+    bool *was_out = own;
     if (!world->config.reference) return;
     if (fx->a == FB_FACT_MEMBER) {
-        member(world, s, fx);
+        member(world, was_out, fx);
         return;
     }
     fb_reader r = fb_reader_of(fb_sim_fact_bytes(fx));
@@ -144,7 +134,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         bool kept = other->running && !other->forgot && other->replaced == 0;
         if (i == node || !kept || i == world->traitor || may_hold(other->core, &f)) continue;
         if (space < FB_SIM_SPACES && !fb_sim_is_member(world, space, i)) continue;
-        if (space == 0 && s->was_out[i]) continue;
+        if (space == 0 && was_out[i]) continue;
         what = "is not held";
         who = i;
     }
@@ -159,8 +149,7 @@ const fb_sim_check fb_sim_check_folded_below_cut = {
     .musts = "DESIGN 3.1",
     .cost = "O(changes, nodes) a folded batch",
     .text = "what is folded is dead, was so before, and every member has had it",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_node_bytes = sizeof(bool),
     .facts = FB_SIM_FACT(FB_FACT_FOLDED) | FB_SIM_FACT(FB_FACT_MEMBER),
     .fact = fact,
 };

@@ -12,26 +12,15 @@ typedef struct link_state {
     fb_id peer;
 } link_state;
 
-typedef struct state {
-    link_state *links;
-} state;
-
 static uint32_t ends(const fb_sim_world *world)
 {
     return world->network.connection_count * 2;
 }
 
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->links = fb_arena_take(arena, ends(world), sizeof *s->links);
-}
-
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    state *s = own;
-    link_state *l = &s->links[fb_sim_link_end(world, fx->b)];
+    link_state *links = own;
+    link_state *l = &links[fb_sim_link_end(world, fx->b)];
     if (fx->a == FB_FACT_LINK_BOUND) {
         fb_sim_message m = fb_sim_message_of(fx);
         *l = (link_state){fx->b, node, m.space, m.peer};
@@ -43,25 +32,26 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
 /* A node that is over says nothing of its links. */
 static void over(fb_sim_world *world, void *own, uint32_t node)
 {
-    state *s = own;
+    link_state *links = own;
     for (uint32_t i = 0; i < ends(world); i++) {
-        if (s->links[i].node == node) s->links[i].link = 0;
+        if (links[i].node == node) links[i].link = 0;
     }
 }
 
-static uint32_t links_between(const fb_sim_world *world, const state *s, uint32_t space, uint32_t i,
-                              uint32_t j)
+static uint32_t links_between(const fb_sim_world *world, const link_state *links, uint32_t space,
+                              uint32_t i, uint32_t j)
 {
     uint32_t count = 0;
     for (uint32_t e = 0; e < ends(world); e++) {
-        const link_state *l = &s->links[e];
+        const link_state *l = &links[e];
         if (l->link == 0 || l->node != i || !fb_id_equal(l->peer, world->nodes[j].id)) continue;
         if (fb_id_equal(l->space, world->spaces[space])) count++;
     }
     return count;
 }
 
-static void judge(fb_sim_world *world, const state *s, uint32_t space, uint32_t i, uint32_t j)
+static void judge(fb_sim_world *world, const link_state *links, uint32_t space, uint32_t i,
+                  uint32_t j)
 {
     /* A schedule may not give them the time: one end can hold a link until it notices the silence
      * of a peer that is over. */
@@ -69,8 +59,8 @@ static void judge(fb_sim_world *world, const state *s, uint32_t space, uint32_t 
     /* Of a sparse cluster not every pair has an address; a toy node tells nothing of its links. */
     bool every_pair = world->config.degree == 0 && world->config.reference && in_time &&
                       ORACLE(UNLINKED_ALLOWED, true, false);
-    uint32_t here = links_between(world, s, space, i, j);
-    uint32_t there = links_between(world, s, space, j, i);
+    uint32_t here = links_between(world, links, space, i, j);
+    uint32_t there = links_between(world, links, space, j, i);
     if (ORACLE(TWO_LINKS_ALLOWED, false, here >= 1 && there >= 1)) return;
     if (here == there && (here == 1 || (here == 0 && !every_pair))) return;
     if (here != there && !in_time) return;
@@ -103,8 +93,7 @@ const fb_sim_check fb_sim_check_one_link = {
     .musts = "MP-7-22, FI-2-6",
     .cost = "round",
     .text = "two members of a quiet core have one link in their space, at both ends",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_end_bytes = sizeof(link_state),
     .facts = FB_SIM_FACT(FB_FACT_LINK_BOUND) | FB_SIM_FACT(FB_FACT_LINK_ENDED),
     .fact = fact,
     .over = over,

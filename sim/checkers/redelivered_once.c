@@ -16,30 +16,20 @@ typedef struct link_state {
 } link_state;
 
 /* Of a message, FB_SIM_KNOWN_GIVEN: the link it was given to last. */
-typedef struct state {
-    link_state *links;
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
-}
-
 /* Of two links at once the loser's messages move to a link that has been in use. */
-static bool ended_before(const fb_sim_world *world, const state *s, uint64_t link, uint64_t at)
+static bool ended_before(const fb_sim_world *world, const link_state *links, uint64_t link,
+                         uint64_t at)
 {
-    const link_state *l = &s->links[fb_sim_link_end(world, link)];
+    const link_state *l = &links[fb_sim_link_end(world, link)];
     return l->link == link && l->ended_at != 0 && l->ended_at < at;
 }
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    state *s = own;
+    link_state *links = own;
     const fb_sim_told *told = world->checks->told;
     uint32_t end = told->end;
-    link_state *l = &s->links[end];
+    link_state *l = &links[end];
     if (l->link != fx->b || fx->a == FB_FACT_LINK_BOUND) *l = (link_state){.link = fx->b};
     if (fx->a == FB_FACT_LINK_BOUND) l->bound_at = world->steps;
     if (fx->a == FB_FACT_LINK_ENDED) l->ended_at = world->steps;
@@ -58,7 +48,7 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     if ((*last & AGAIN) != 0 && ORACLE(THIRD_LINK_ALLOWED, true, false)) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_redelivered_once.id,
                         "%s gives a message to a third link", fb_sim_name(node));
-    } else if (l->new_ones && ended_before(world, s, *last & ~AGAIN, l->bound_at)) {
+    } else if (l->new_ones && ended_before(world, links, *last & ~AGAIN, l->bound_at)) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_redelivered_once.id,
                         "%s repeats an old message after new ones", fb_sim_name(node));
     }
@@ -70,8 +60,7 @@ const fb_sim_check fb_sim_check_redelivered_once = {
     .musts = "FM-8.1-1, FM-8.3-5, MP-6-7, MP-6-8, MP-7-23",
     .cost = "O(1) a message",
     .text = "unacknowledged messages go first on the next link, and to no third one",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_end_bytes = sizeof(link_state),
     .facts = FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) |
              FB_SIM_FACT(FB_FACT_LINK_BOUND) | FB_SIM_FACT(FB_FACT_LINK_ENDED),
     .fact = fact,

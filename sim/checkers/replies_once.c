@@ -11,20 +11,9 @@ typedef struct node_state {
     uint32_t count;
 } node_state;
 
-typedef struct state {
-    node_state *nodes;
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->nodes = fb_arena_take(arena, world->config.nodes, sizeof *s->nodes);
-}
-
 static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event *ev)
 {
-    node_state *n = &((state *)own)->nodes[node];
+    node_state *n = &((node_state *)own)[node];
     if (ev->kind == FB_EV_REQUEST_CANCEL) {
         /* No reply follows. */
         for (uint32_t i = 0; i < n->count; i++) {
@@ -42,7 +31,7 @@ static void event(fb_sim_world *world, void *own, uint32_t node, const fb_event 
 
 static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    node_state *n = &((state *)own)->nodes[node];
+    node_state *n = &((node_state *)own)[node];
     uint32_t i = 0;
     while (i < n->count && n->out[i] != fx->a) i++;
     if (i == n->count) {
@@ -57,14 +46,14 @@ static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect
 static void over(fb_sim_world *world, void *own, uint32_t node)
 {
     (void)world;
-    ((state *)own)->nodes[node] = (node_state){.count = 0};
+    ((node_state *)own)[node] = (node_state){.count = 0};
 }
 
 /* Healed and quiet: nobody waits any more. */
 static void round_end(fb_sim_world *world, void *own)
 {
     for (uint32_t i = 0; i < world->config.nodes; i++) {
-        const node_state *n = &((state *)own)->nodes[i];
+        const node_state *n = &((node_state *)own)[i];
         uint32_t waiting = n->count;
         for (uint32_t k = 0; k < n->count; k++) {
             waiting -= fb_sim_feed_of(world, i, n->out[k]) != NULL; /* it has no end of its own */
@@ -83,8 +72,7 @@ const fb_sim_check fb_sim_check_replies_once = {
     .cost = "O(1) a request",
     .text = "every request gets exactly one last reply, unless its incarnation ends or its caller "
             "leaves",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_node_bytes = sizeof(node_state),
     .events = UINT64_C(1) << FB_EV_REQUEST | UINT64_C(1) << FB_EV_REQUEST_CANCEL,
     .event = event,
     .reply = reply,

@@ -14,20 +14,9 @@ typedef struct link_state {
     uint64_t paused_ns; /* that it had to wait at least; 0: it was no retry */
 } link_state;
 
-typedef struct state {
-    link_state *links;
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
-}
-
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    link_state *l = &((state *)own)->links[fb_sim_link_end(world, fx->b)];
+    link_state *l = &((link_state *)own)[fb_sim_link_end(world, fx->b)];
     uint64_t now_ns = world->nodes[node].last_mono_ns;
     if (l->link != fx->b || fx->a == FB_FACT_LINK_BOUND) *l = (link_state){.link = fx->b};
     if (fx->a == FB_FACT_LINK_BOUND) return;
@@ -59,8 +48,7 @@ const fb_sim_check fb_sim_check_retries_paused = {
     .musts = "MP-7-26, P-7",
     .cost = "O(1) a message",
     .text = "what is sent again on a carrier waits its pause, which doubles",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_end_bytes = sizeof(link_state),
     .facts =
         FB_SIM_FACT(FB_FACT_SENT) | FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_LINK_BOUND),
     .fact = fact,

@@ -8,17 +8,6 @@ typedef struct link_state {
     fb_id peer;
 } link_state;
 
-typedef struct state {
-    link_state *links;
-} state;
-
-static void layout(fb_sim_world *world, void *own, fb_arena *arena)
-{
-    state local;
-    state *s = own != NULL ? own : &local;
-    s->links = fb_arena_take(arena, (size_t)world->network.connection_count * 2, sizeof *s->links);
-}
-
 static void change(fb_sim_world *world, uint32_t node, const fb_effect *fx);
 
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
@@ -27,9 +16,9 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
         change(world, node, fx);
         return;
     }
-    state *s = own;
+    link_state *links = own;
     const fb_sim_message *m = &world->checks->told->message;
-    link_state *l = &s->links[world->checks->told->end];
+    link_state *l = &links[world->checks->told->end];
     if (fx->a == FB_FACT_LINK_BOUND) {
         *l = (link_state){fx->b, m->space, m->peer};
         return;
@@ -77,8 +66,7 @@ const fb_sim_check fb_sim_check_spaces_apart = {
              "MP-7-1",
     .cost = "O(1) a message",
     .text = "messages travel on a bound link of their space alone, changes reach its members alone",
-    .state_bytes = sizeof(state),
-    .layout = layout,
+    .of_end_bytes = sizeof(link_state),
     .facts = FB_SIM_FACT(FB_FACT_LINK_BOUND) | FB_SIM_FACT(FB_FACT_SENT) |
              FB_SIM_FACT(FB_FACT_RESENT) | FB_SIM_FACT(FB_FACT_DELIVERED) |
              FB_SIM_FACT(FB_FACT_WRITTEN) | FB_SIM_FACT(FB_FACT_APPLIED),

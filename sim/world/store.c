@@ -90,6 +90,12 @@ static uint32_t finger_of(fb_span key)
     return (uint32_t)(fb_xxh64(key.p, key.len > 4 ? key.len - 4 : key.len, 0) % FB_SIM_FINGERS);
 }
 
+static fb_sim_finger *page_of(const fb_sim_store *store, fb_span key)
+{
+    uint32_t kind = key.len == 0 ? 0 : key.p[0];
+    return &store->keys->pages[(kind + 7 * store->column) % FB_SIM_FINGERS];
+}
+
 static int compare_at(const fb_sim_keys *keys, const fb_sim_leaf *leaf, uint32_t at, fb_span key)
 {
     return fb_span_compare(key_of(keys, row_of(keys, leaf->rows[at])), key);
@@ -546,11 +552,14 @@ static bool advance(const fb_sim_keys *keys, bool descending, cursor *c)
 }
 
 /* The first row whose key is at least `from`; false when there is none. */
-static bool ascend_from(const fb_sim_keys *keys, fb_span from, cursor *c)
+static bool ascend_from(const fb_sim_store *store, fb_span from, cursor *c)
 {
+    const fb_sim_keys *keys = store->keys;
     if (keys->leaf_count == 0) return false;
-    /* As a rule what came lately is read. */
-    fb_sim_finger found = near(keys, keys->fingers[finger_of(from)], from);
+    /* As a rule what came lately is read, or what follows the page before. */
+    fb_sim_finger finger = keys->fingers[finger_of(from)];
+    if (!is_place_of(keys, finger.place, from)) finger = *page_of(store, from);
+    fb_sim_finger found = near(keys, finger, from);
     c->place = found.place;
     c->at = found.at;
     const fb_sim_leaf *leaf = &keys->leaves[keys->order[c->place]];
@@ -624,7 +633,7 @@ static void range_read(const fb_sim_store *store, const fb_read_item *item, fb_w
     uint32_t count = 0;
     bool whole = true;
     cursor c = {0, 0};
-    bool more = descending ? descend_from(keys, item->high, &c) : ascend_from(keys, item->low, &c);
+    bool more = descending ? descend_from(keys, item->high, &c) : ascend_from(store, item->low, &c);
     bool is_long = !descending && item->items > LONG_ANSWER;
     bool below_high = item->high.len == 0;
     for (uint32_t i = 0; more && is_long && i < ROWS_AHEAD; i++) ask_for_row(keys, c, i);
@@ -663,6 +672,7 @@ static void range_read(const fb_sim_store *store, const fb_read_item *item, fb_w
         entry_write(store, out, item, key, value);
         count++;
     }
+    if (is_long) *page_of(store, item->low) = (fb_sim_finger){c.place, c.at};
     if (out->failed) return;
     out->p[head] = whole ? 1 : 0;
     fb_store_be(out->p + head + 1, count, 4);
@@ -702,7 +712,7 @@ bool fb_sim_store_first(const fb_sim_store *store, fb_span from, fb_span *key)
 {
     const fb_sim_keys *keys = store->keys;
     cursor c = {0, 0};
-    for (bool more = ascend_from(keys, from, &c); more; more = advance(keys, false, &c)) {
+    for (bool more = ascend_from(store, from, &c); more; more = advance(keys, false, &c)) {
         const row *r = row_at(keys, c);
         if (r->values[store->column] == 0) continue;
         *key = key_of(keys, r);
@@ -716,7 +726,7 @@ void fb_sim_store_walk(const fb_sim_store *store, fb_span prefix,
 {
     const fb_sim_keys *keys = store->keys;
     cursor c = {0, 0};
-    for (bool more = ascend_from(keys, prefix, &c); more; more = advance(keys, false, &c)) {
+    for (bool more = ascend_from(store, prefix, &c); more; more = advance(keys, false, &c)) {
         const row *r = row_at(keys, c);
         fb_span key = key_of(keys, r);
         if (key.len < prefix.len) return;

@@ -46,6 +46,8 @@ typedef struct fb_sim_keys {
      * common. */
     fb_sim_finger fingers[FB_SIM_FINGERS];
     fb_sim_finger removals[FB_SIM_FINGERS];
+    /* Where long answers ended, by store and kind of key: the next page begins there. */
+    fb_sim_finger pages[FB_SIM_FINGERS];
 } fb_sim_keys;
 
 typedef struct fb_sim_store {

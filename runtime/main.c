@@ -178,7 +178,9 @@ static const fb_command commands[] = {
     {"verify", "SPACE [--peers]", "is what this node holds of a space whole?", "peers",
      "Reads every record at one moment, whether the node runs or not, and works out all\n"
      "fingerprints anew. What is wrong is named on standard error; exit code 6.\n"
-     "  --peers  not built in this version",
+     "  --peers  ask each member that is linked whether it holds the same, and say where not;\n"
+     "           the node has to run. Exit code 6: members with the same changes hold other\n"
+     "           records; 75: changes are on their way, ask again; 3: no member is linked",
      1, 1, fb_cmd_verify, NULL},
 
     {"conflicts list", "SPACE", "fields that have more than one value", "",

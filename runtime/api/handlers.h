@@ -21,6 +21,7 @@ void fb_post_join(fb_exchange *x);
 void fb_post_leave(fb_exchange *x);
 void fb_post_invites(fb_exchange *x);
 void fb_get_members(fb_exchange *x);
+void fb_get_verify(fb_exchange *x);
 void fb_post_approvals(fb_exchange *x);
 void fb_put_member(fb_exchange *x);
 void fb_delete_member(fb_exchange *x);

@@ -28,6 +28,7 @@ const fb_route fb_routes[] = {
     {"POST", SPACE "/leave", NULL, fb_post_leave, false, false},
     {"POST", SPACE "/invites", NULL, fb_post_invites, false, false},
     {"GET", SPACE "/members", NULL, fb_get_members, false, false},
+    {"GET", SPACE "/verify", NULL, fb_get_verify, false, false},
     {"PUT", SPACE "/members/*", NULL, fb_put_member, false, false},
     {"DELETE", SPACE "/members/*", NULL, fb_delete_member, false, false},
     {"POST", SPACE "/rename", NULL, fb_post_rename, false, false},

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* faberio verify: is what this node holds of a space whole? Every record is read at one moment, its
  * fingerprint and those of its collection are worked out anew, and every value that it names is
- * looked at. The store is read as another process may read it: the node may run. */
+ * looked at. The store is read as another process may read it: the node may run. With --peers the
+ * node that runs is asked as well, whether those who are linked hold the same. */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,11 +156,56 @@ static bool area_check(verify *v, const fb_view_area *area)
     return true;
 }
 
+/* What the members that are linked hold, as the node tells it. */
+static fb_exit peers_ask(fb_cli *cli, json_t **out)
+{
+    fb_text path = {0}, answer;
+    fb_text_put(&path, "/v1/spaces");
+    fb_path_put(&path, cli->argv[0]);
+    fb_text_put(&path, "/verify");
+    fb_exit exit = fb_http_run(cli, "GET", path.p, NULL, NULL, &answer);
+    fb_text_free(&path);
+    if (exit != FB_EXIT_OK) return exit;
+    json_error_t error;
+    *out = json_loadb(fb_text_string(&answer), answer.len, 0, &error);
+    fb_text_free(&answer);
+    if (*out != NULL) return FB_EXIT_OK;
+    return fb_cli_fail(FB_EXIT_FAILED, "the node's answer cannot be read");
+}
+
+static fb_exit peers_exit(const json_t *peers)
+{
+    static const struct {
+        const char *status;
+        fb_exit exit;
+    } exits[] = {{"same", FB_EXIT_OK},
+                 {"differs", FB_EXIT_DEGRADED},
+                 {"behind", FB_EXIT_AGAIN},
+                 {"unsure", FB_EXIT_AGAIN},
+                 {"unreachable", FB_EXIT_UNREACHABLE}};
+    const char *status = json_string_value(json_object_get(peers, "status"));
+    for (size_t i = 0; status != NULL && i < sizeof exits / sizeof exits[0]; i++) {
+        if (strcmp(status, exits[i].status) == 0) return exits[i].exit;
+    }
+    return FB_EXIT_FAILED;
+}
+
+static void peers_show(fb_text *out, const json_t *peers)
+{
+    char *list = json_dumps(json_object_get(peers, "peers"), JSON_COMPACT);
+    if (list != NULL) fb_json_raw(out, "peers", fb_span_text(list));
+    free(list);
+    const char *status = json_string_value(json_object_get(peers, "status"));
+    fb_json_member(out, "status", status != NULL ? status : "failed");
+}
+
 fb_exit fb_cmd_verify(fb_cli *cli)
 {
     static verify v;
+    json_t *peers = NULL;
     if (fb_cli_option(cli, "peers") != NULL) {
-        return fb_cli_fail(FB_EXIT_FAILED, "verify --peers is not built in this version");
+        fb_exit asked = peers_ask(cli, &peers);
+        if (asked != FB_EXIT_OK) return asked;
     }
     fb_exit exit = fb_space_view_open(cli, cli->argv[0], &v.view);
     for (uint32_t i = 0; exit == FB_EXIT_OK && i < v.view.area_count; i++) {
@@ -172,11 +219,14 @@ fb_exit fb_cmd_verify(fb_cli *cli)
         fb_json_number(&out, "records", (int64_t)v.records);
         fb_json_number(&out, "values", (int64_t)v.values);
         fb_json_number(&out, "damaged", (int64_t)v.damaged);
+        if (peers != NULL) peers_show(&out, peers);
         fb_json_close(&out, '}');
         fb_print(cli, &out);
         fb_text_free(&out);
+        if (peers != NULL) exit = peers_exit(peers);
         if (v.damaged != 0) exit = FB_EXIT_DEGRADED;
     }
+    json_decref(peers);
     free(v.items);
     fb_space_view_close(&v.view);
     return exit;

@@ -273,7 +273,7 @@ def test_verify_finds_what_is_not_whole(net):
     node = started(net)
     filled(node)
     whole = node.json("verify", "team")
-    assert (whole["collections"], whole["records"], whole["damaged"]) == (2, 4, 0)
+    assert (whole["collections"], whole["records"], whole["damaged"]) == (2, 3, 0)
     put(node, "notes", 'text="find-me-in-the-file"')
     node.stop()
     data = node.home / "store" / "data.mdb"

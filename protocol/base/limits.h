@@ -87,17 +87,19 @@
 #define FB_ANSWERS_MAX                8u   /* answers too long for a reply that the core holds */
 #define FB_ANSWER_BYTES_MAX           (2u + FB_WRITE_ITEMS_MAX * 33u)
 #define FB_REPORT_BYTES_MAX           6000u /* of what a member says to hold, before hex */
-#define FB_REPORTS_SOON               100u  /* a first report waits so much less than others */
-#define FB_CUT_MEMBERS_MAX            64u   /* of a larger space nothing is folded */
-#define FB_FOLD_BATCHES_MAX           16u   /* looked at in one step of a pass */
-#define FB_COMPARE_PATHS_MAX          64u   /* nodes, or records, that one call asks about */
-#define FB_COMPARE_FRONT_MAX          512u  /* nodes still to be asked about */
-#define FB_COMPARE_FOUND_MAX          256u  /* differing records of one comparison */
-#define FB_COMPARE_DOTS_MAX           96u   /* of a record that is asked about */
-#define FB_COMPARES_SERVED            4u    /* comparisons of others at once */
-#define FB_VERIFIES_MAX               4u    /* questions whether a peer holds the same, at once */
-#define FB_VERIFY_NAMED_MAX           16u   /* records that differ, of those that are named */
-#define FB_FOLD_FRESH_MIN             16u   /* batches that come before another pass begins */
+#define FB_REPORT_LIVES_MAX           64u   /* closed ones of a report that are looked up */
+#define FB_GAP_HEARTBEATS             4u   /* a gap that no report covers is not believed so long */
+#define FB_REPORTS_SOON               100u /* a first report waits so much less than others */
+#define FB_CUT_MEMBERS_MAX            64u  /* of a larger space nothing is folded */
+#define FB_FOLD_BATCHES_MAX           16u  /* looked at in one step of a pass */
+#define FB_COMPARE_PATHS_MAX          64u  /* nodes, or records, that one call asks about */
+#define FB_COMPARE_FRONT_MAX          512u /* nodes still to be asked about */
+#define FB_COMPARE_FOUND_MAX          256u /* differing records of one comparison */
+#define FB_COMPARE_DOTS_MAX           96u  /* of a record that is asked about */
+#define FB_COMPARES_SERVED            4u   /* comparisons of others at once */
+#define FB_VERIFIES_MAX               4u   /* questions whether a peer holds the same, at once */
+#define FB_VERIFY_NAMED_MAX           16u  /* records that differ, of those that are named */
+#define FB_FOLD_FRESH_MIN             16u  /* batches that come before another pass begins */
 #define FB_SPACE_NAME_BYTES_MAX       200u
 #define FB_APPLICATION_NAME_BYTES_MAX 200u
 

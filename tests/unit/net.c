@@ -648,6 +648,11 @@ void test_net_store_put(test_net *net, uint32_t i, fb_span key, fb_span value)
     store_put(&net->nodes[i], key, value);
 }
 
+void test_net_store_delete(test_net *net, uint32_t i, fb_span key)
+{
+    store_delete(&net->nodes[i], key);
+}
+
 fb_error test_net_last_end(test_net *net, uint32_t i)
 {
     return net->nodes[i].last_end;

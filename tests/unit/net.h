@@ -62,6 +62,7 @@ void test_net_clear_facts(test_net *net);
 bool test_net_stored(test_net *net, uint32_t i, size_t at, fb_span *key, fb_span *value);
 /* Changes a stored value behind the node's back (damage, rollback). */
 void test_net_store_put(test_net *net, uint32_t i, fb_span key, fb_span value);
+void test_net_store_delete(test_net *net, uint32_t i, fb_span key);
 
 /* Hands an event of the test's own to a node (time is filled in) and carries out its effects. */
 fb_status test_net_event(test_net *net, uint32_t i, fb_event event);

@@ -17,7 +17,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-enum { A, B };
+enum { A, B, C };
 
 static uint32_t area_of(test_net *net, uint32_t i, fb_id space, const char *name)
 {
@@ -322,7 +322,6 @@ static void an_older_life_is_not_what_was_reported(void **state)
 static void what_was_merged_anew_is_doubted_also_after_a_crash(void **state)
 {
     (void)state;
-    enum { C = 2 };
     test_net *net = test_net_new(3, NULL);
     fb_id space = test_net_create_space(net, A);
     test_net_join(net, B, A, space, FB_ROLE_WRITER);
@@ -397,6 +396,61 @@ static void who_asks_for_a_promise_is_answered(void **state)
     test_net_free(net);
 }
 
+/* So long that everybody is linked before such a gap is believed. */
+static void slow_hearts(fb_options *options)
+{
+    reports(options);
+    options->timing.heartbeat_ns = 30 * SECOND;
+}
+
+/* B says that batches of A are folded of which nobody has said to hold them: it has lost one. C
+ * waits for somebody else. */
+static void a_gap_that_is_not_below_the_reports_is_not_believed(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(3, slow_hearts);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    test_net_join(net, C, A, space, FB_ROLE_WRITER);
+    test_net_run(net, 30 * SECOND);
+    test_net_cut(net, A, C, true);
+    test_net_cut(net, B, C, true);
+    for (uint32_t i = 1; i <= 4; i++) {
+        assert_int_equal(test_net_put(net, A, space, "notes", i, "1"), FB_OK);
+    }
+    assert_true(agree(net, space, "notes"));
+    fb_node *b = test_net_node(net, B);
+    const fb_area *area = fb_area_get(b, area_of(net, B, space, "notes"));
+    const fb_vector *v = fb_vector_get(b, area->entries - 1);
+    uint8_t key[FB_BATCH_KEY_BYTES];
+    assert_int_equal(v->batch, 4);
+    test_net_store_delete(net, B, fb_key_batch(key, area->local, v->node, v->incarnation, 2));
+    test_net_clear_facts(net);
+    test_net_cut(net, B, C, false);
+    test_net_run(net, 60 * SECOND);
+    assert_true(test_net_has(net, C, space, "notes", 1));
+    assert_false(test_net_has(net, C, space, "notes", 3));
+    assert_int_equal(test_net_facts(net, C, FB_FACT_SKIPPED), 0);
+    test_net_cut(net, A, C, false);
+    test_net_run(net, 60 * SECOND);
+    for (uint32_t i = 1; i <= 4; i++) assert_true(test_net_has(net, C, space, "notes", i));
+    assert_int_equal(test_net_facts(net, C, FB_FACT_SKIPPED), 0);
+    /* Where nobody else comes it is believed in the end. */
+    test_net_cut(net, A, C, true);
+    test_net_cut(net, B, C, true);
+    for (uint32_t i = 5; i <= 7; i++) {
+        assert_int_equal(test_net_put(net, A, space, "notes", i, "1"), FB_OK);
+    }
+    assert_true(agree(net, space, "notes"));
+    test_net_store_delete(net, B, fb_key_batch(key, area->local, v->node, v->incarnation, 6));
+    test_net_cut(net, B, C, false);
+    test_net_run(net, 300 * SECOND);
+    assert_true(test_net_has(net, C, space, "notes", 7));
+    assert_false(test_net_has(net, C, space, "notes", 6));
+    assert_int_equal(test_net_facts(net, C, FB_FACT_SKIPPED), 1);
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +463,7 @@ int main(void)
         cmocka_unit_test(an_older_life_is_not_what_was_reported),
         cmocka_unit_test(what_was_merged_anew_is_doubted_also_after_a_crash),
         cmocka_unit_test(who_asks_for_a_promise_is_answered),
+        cmocka_unit_test(a_gap_that_is_not_below_the_reports_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,8 @@ typedef struct fb_area {
     uint32_t builder;   /* batch being filled, plus one */
     uint32_t wants;     /* what is lacking, plus one */
     uint32_t last_link; /* asked last */
+    uint64_t gap_ns;    /* when what a peer said to be folded was not believed; 0: nothing waits */
+    fb_id gap_node;     /* whose it was */
 
     /* The root as it is durable, and what becomes it with write sets that are under way. */
     uint8_t durable_root[16];
@@ -91,6 +93,7 @@ typedef struct fb_space_areas {
     bool settled;      /* all members have reported the statements that are known here */
     bool has_reported; /* this node has, in this life or before */
     bool may_report;   /* it holds what one of the others reported, statements included */
+    bool behind;       /* its store was set back: it holds less than it has reported */
     bool report_asked; /* who waits for the reports to be read */
     bool promise_asked;
     uint8_t reported[16]; /* hash of what this node reported last */

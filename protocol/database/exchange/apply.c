@@ -183,13 +183,33 @@ static fb_status judge_epoch(const fb_node *node, judged *j)
     return FB_OK;
 }
 
+/* Is what the peer says to be folded below what the members have said to hold? Above that nobody
+ * folds, so as a rule it withholds something, and another peer has it. A report may say less than
+ * was folded, though: of a member that was out meanwhile, or whose store was set back. So when for
+ * a while nobody brought what it hides it is believed. Statements are never folded. */
+static fb_status judge_gap(fb_node *node, const judged *j)
+{
+    fb_area *area = fb_area_get(node, j->area);
+    if (MUTANT(GAP_ANYWHERE, j->batch->number - 1 <= j->folded->upto, true)) {
+        return j->own_area ? FB_ERR_BATCH_CHAIN : FB_OK;
+    }
+    if (area->gap_ns == 0) {
+        area->gap_ns = node->mono_ns;
+        area->gap_node = j->signer;
+    }
+    uint64_t patience = FB_GAP_HEARTBEATS * node->options.timing.heartbeat_ns;
+    bool long_ago = node->mono_ns - area->gap_ns >= patience;
+    return long_ago && !j->own_area ? FB_OK : FB_ERR_BATCH_CHAIN;
+}
+
 /* Nothing of the life is here, and those before this batch are folded: what the life follows has to
  * be here. */
-static fb_status judge_skip(const fb_node *node, judged *j)
+static fb_status judge_skip(fb_node *node, judged *j)
 {
     if (j->folded == NULL || j->batch->number == 1 || j->folded->after != 0) {
         return FB_ERR_BATCH_CHAIN;
     }
+    FB_TRY(judge_gap(node, j));
     j->skips = true;
     uint64_t previous = j->folded->previous_incarnation;
     if (previous == 0) return FB_OK;
@@ -208,7 +228,7 @@ static fb_status judge_skip(const fb_node *node, judged *j)
 }
 
 /* The header before: of this life, or the one that the first of a life names. */
-static fb_status judge_chain(const fb_node *node, judged *j)
+static fb_status judge_chain(fb_node *node, judged *j)
 {
     const fb_batch *b = j->batch;
     uint32_t entry = fb_vector_find(node, j->area, j->signer, b->incarnation);
@@ -260,7 +280,10 @@ static fb_status judge_chain(const fb_node *node, judged *j)
     /* Not when one between was refused: then what is folded begins further on. */
     j->skips =
         last < b->previous_number && j->folded != NULL && b->number > 1 && last >= j->folded->after;
-    if (j->skips) return b->first_seq > last_seq + 1 ? FB_OK : FB_ERR_BATCH_CHAIN;
+    if (j->skips) {
+        FB_TRY(judge_gap(node, j));
+        return b->first_seq > last_seq + 1 ? FB_OK : FB_ERR_BATCH_CHAIN;
+    }
     if (last < b->previous_number) return FB_ERR_BATCH_CHAIN;
     if (last == b->previous_number && memcmp(hash, b->previous_hash, 32) != 0) {
         return FB_ERR_BATCH_FORK;
@@ -674,6 +697,9 @@ static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_spa
         fb_observe(node, FB_FACT_CLONE, fetch->link_number, b->incarnation, (fb_span){NULL, 0});
     }
     fb_wanted_satisfy(node, j->area, j->signer, b->incarnation, b->number, true);
+    fb_area *area = fb_area_get(node, j->area);
+    bool came = !j->skips && fb_id_equal(area->gap_node, j->signer);
+    if (came || area->wants == 0) area->gap_ns = 0;
     fb_onward_applied(node, j->area, conflict);
     fb_fetch_woken(node, j->area, dot_of(j, b->count - 1));
     if (!j->own_area) return;

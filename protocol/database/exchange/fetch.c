@@ -582,6 +582,7 @@ static bool read_folded(fb_span item, fb_folded *out)
     fb_reader r = fb_reader_of(item);
     fb_read_u8(&r);
     out->used = true;
+    out->judged = false;
     out->node = fb_read_id(&r);
     out->incarnation = fb_read_u64(&r);
     out->after = fb_read_u64(&r);
@@ -604,7 +605,11 @@ static void go_through(fb_node *node, uint32_t slot)
         }
         if (batch.p != NULL) {
             fetch->busy = true;
-            if (fb_apply_begin(node, slot, &status)) return;
+            bool unjudged = fetch->folded.used && !fetch->folded.judged;
+            if (unjudged && fb_report_judge(node, slot)) return;
+            bool waits = fetch->folded.used && !fetch->folded.judged;
+            status = FB_ERR_BUSY;
+            if (!waits && fb_apply_begin(node, slot, &status)) return;
             fetch->busy = false;
         }
         if (!judge_outcome(node, slot, status)) {
@@ -616,6 +621,18 @@ static void go_through(fb_node *node, uint32_t slot)
     }
 }
 
+static void go_on(fb_node *node, uint32_t slot)
+{
+    fb_fetch *fetch = &node->database->fetches[slot];
+    go_through(node, slot);
+    if (fetch->busy) return;
+    if (fetch->ended) {
+        finish(node, slot);
+    } else if (!fetch->inside) {
+        fb_call_resume(node, fetch->call);
+    }
+}
+
 void fb_fetch_applied(fb_node *node, uint32_t slot, fb_status status)
 {
     fb_fetch *fetch = &node->database->fetches[slot];
@@ -624,16 +641,17 @@ void fb_fetch_applied(fb_node *node, uint32_t slot, fb_status status)
     if (judge_outcome(node, slot, status)) {
         fetch->folded.used = false;
         fetch->piece_at += 4 + (uint32_t)batch.len;
-        go_through(node, slot);
     } else {
         give_up(node, slot);
     }
-    if (fetch->busy) return;
-    if (fetch->ended) {
-        finish(node, slot);
-    } else if (!fetch->inside) {
-        fb_call_resume(node, fetch->call);
-    }
+    go_on(node, slot);
+}
+
+void fb_fetch_judged(fb_node *node, uint32_t slot, fb_status status)
+{
+    node->database->fetches[slot].busy = false;
+    if (status != FB_OK) give_up(node, slot);
+    go_on(node, slot);
 }
 
 static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece, bool last,

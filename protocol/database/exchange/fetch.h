@@ -13,6 +13,8 @@ typedef struct fb_folded {
     uint64_t incarnation;
     uint64_t after; /* what is folded begins behind this one; 0: with the life */
     uint64_t previous_incarnation, previous_number; /* that the first header of the life named */
+    bool judged;
+    uint64_t upto; /* judged: what is folded of the life ends here or before (report.c) */
 } fb_folded;
 #define FB_FOLDED_BYTES 49u /* u8 0 and the others, as an item of a piece */
 
@@ -69,6 +71,8 @@ void fb_fetch_go_all(fb_node *node, uint32_t space);
  * follows. False: *status is the outcome. */
 bool fb_apply_begin(fb_node *node, uint32_t fetch, fb_status *status);
 void fb_fetch_applied(fb_node *node, uint32_t fetch, fb_status status);
+/* What the peer says to be folded was judged: fb_fetch.folded tells, or FB_ERR_BUSY. */
+void fb_fetch_judged(fb_node *node, uint32_t fetch, fb_status status);
 /* The batch at hand. */
 fb_span fb_fetch_batch(const fb_node *node, uint32_t fetch);
 /* Statements came: what waited for them is asked for again. */

@@ -171,10 +171,14 @@ static void send_run(fb_node *node, fb_op *op)
     if (cap > stage->set.cap) cap = stage->set.cap;
     fb_writer w = fb_writer_of(stage->set.bytes, cap);
     uint32_t count = fb_op_range_count(node, op, 0);
+    /* With that bug peers also say it of what lives. */
+    bool lies = fb_area_get(node, serve->area)->kind == FB_AREA_COLLECTION;
+    (void)lies;
     for (uint32_t i = 0; i < count; i++) {
         fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
         if (entry.key.len != FB_BATCH_KEY_BYTES || entry.value.len != entry.value_len) break;
         uint64_t number = fb_load_be64(entry.key.p + FB_BATCH_KEY_BYTES - 8);
+        if (MUTANT(GAP_ANYWHERE, false, lies && number % 4 == 2 && i + 1 < count)) continue;
         bool gap = number > life->from;
         /* Beyond what is asked for only where that is folded. */
         if (life->from > life->upto) break;

@@ -25,6 +25,11 @@ bool fb_report_is_awaited(const fb_node *node, uint32_t space);
 fb_status fb_report_check(const fb_node *node, uint32_t space, const fb_batch *batch, fb_id signer,
                           const fb_change *changes);
 
+/* Reads what the others have said to hold of the life that a fetch brings a gap of
+ * (fb_fetch.folded); fb_fetch_judged follows. False: that is known already (folded.judged), or it
+ * cannot be asked now. */
+bool fb_report_judge(fb_node *node, uint32_t fetch);
+
 /* fold.c: batches of which nothing lives, below the cut. */
 void fb_fold_layout(fb_node *node);
 void fb_fold_due(fb_node *node, uint32_t area);

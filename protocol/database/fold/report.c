@@ -20,9 +20,11 @@
 #include "protocol/base/mutant.h"
 #include "protocol/core/node_id.h"
 #include "protocol/database/state.h"
+#include "protocol/link/link.h"
 
 #define ENTRY_BYTES 32u /* id node, u64 incarnation, u64 batch */
 #define AREA_BYTES  18u /* id area, u16 entries */
+#define LIFE_BYTES  40u /* id area, id node, u64 incarnation: of a closed one that is read */
 /* Leading bytes of a stored report record: one field with one value, and what it replaced. */
 #define RECORD_BYTES 1024u
 
@@ -39,6 +41,13 @@ static fb_id record_of(fb_id space, fb_id member)
     id.b[6] = (uint8_t)(0x70 | (id.b[6] & 15u));
     id.b[8] = (uint8_t)(0x80 | (id.b[8] & 63u));
     return id;
+}
+
+static void life_write(uint8_t *out, fb_id area, fb_id peer, uint64_t incarnation)
+{
+    memcpy(out, area.b, sizeof area.b);
+    memcpy(out + 16, peer.b, sizeof peer.b);
+    fb_store_be(out + 32, incarnation, 8);
 }
 
 static fb_space_areas *areas_of(const fb_node *node, uint32_t space)
@@ -90,6 +99,13 @@ static void write_content(const fb_node *node, uint32_t space, fb_writer *w)
     }
 }
 
+/* So much of a report, of a node with sizes like these. */
+static size_t content_max(const fb_node *node)
+{
+    size_t cap = (node->database->batch_max / 2 - FB_BATCH_FRAME_BYTES) / 2;
+    return cap < FB_REPORT_BYTES_MAX ? cap : FB_REPORT_BYTES_MAX;
+}
+
 static void content_hash(fb_span content, uint8_t out[16])
 {
     fb_blake3(&content, 1, out, 16);
@@ -124,21 +140,39 @@ static uint32_t approved(const fb_node *node, uint32_t space)
     return members;
 }
 
+/* Something that others have is not here yet, or nobody is there who could tell. */
+static bool catches_up(const fb_node *node, uint32_t space)
+{
+    bool linked = false;
+    for (uint32_t i = 0; i < fb_link_capacity(node) && !linked; i++) {
+        const fb_link_info *info = fb_link_at(node, i);
+        linked = info->state == FB_LINK_OPEN && info->space == space;
+    }
+    bool waits = !linked;
+    for (uint32_t at = areas_of(node, space)->first; at != 0 && !waits;) {
+        const fb_area *area = fb_area_get(node, at - 1);
+        at = area->next;
+        waits = area->wants != 0;
+    }
+    return waits;
+}
+
 static void on_report(fb_node *node, uint32_t space)
 {
     fb_space_areas *areas = areas_of(node, space);
     if (!fb_space_exists(node, space) || areas->reporting) return;
     if (fb_space_own_status(node, space) != FB_MEMBER_APPROVED) return;
     if (approved(node, space) > FB_CUT_MEMBERS_MAX) return; /* nothing is folded there */
-    if (!areas->has_reported && !areas->may_report && areas->reports != 0) {
-        /* The others' reports are read first. */
+    bool first = !areas->has_reported && !areas->may_report && areas->reports != 0;
+    if (first || (areas->behind && catches_up(node, space))) {
+        /* The others' reports are read first. And nobody says less than before while more comes:
+         * who judges a gap goes by the reports. */
         areas->report_asked = true;
         fb_cut_due(node, space);
         return;
     }
     uint8_t content[FB_REPORT_BYTES_MAX];
-    size_t cap = (node->database->batch_max / 2 - FB_BATCH_FRAME_BYTES) / 2;
-    fb_writer w = fb_writer_of(content, cap < sizeof content ? cap : sizeof content);
+    fb_writer w = fb_writer_of(content, content_max(node));
     write_content(node, space, &w);
     content_hash(fb_writer_span(&w), areas->next_report);
     if (w.at == 0 || memcmp(areas->next_report, areas->reported, 16) == 0) return;
@@ -203,6 +237,12 @@ typedef struct cut_context {
     uint32_t own; /* the place of this node's own report, plus one */
     uint8_t
         apart[FB_CUT_MEMBERS_MAX]; /* item of the value in the second round, less count, plus 1 */
+    bool lives_asked;
+    uint32_t first_life;
+    fb_span lives; /* closed ones of this node's own report */
+    /* Where a gap is judged. */
+    uint32_t fetch;
+    uint64_t serial;
 } cut_context;
 
 _Static_assert(sizeof(cut_context) <= FB_OP_CONTEXT_BYTES, "the context fits an operation");
@@ -239,8 +279,9 @@ static fb_span hex_of(fb_span value)
     return value.len < 2 ? (fb_span){NULL, 0} : fb_span_of(value.p + 1, value.len - 2);
 }
 
-/* Up to which batch a report holds a life of an area; the report is hex. */
-static uint64_t held(fb_span hex, fb_id area, fb_id peer, uint64_t incarnation)
+/* Up to which batch a report holds a life of an area; the report is hex. *other: it names another
+ * life of the node there. */
+static uint64_t held(fb_span hex, fb_id area, fb_id peer, uint64_t incarnation, bool *other)
 {
     uint8_t bytes[ENTRY_BYTES];
     size_t at = 0;
@@ -255,9 +296,9 @@ static uint64_t held(fb_span hex, fb_id area, fb_id peer, uint64_t incarnation)
         for (size_t i = 0; i < count && here; i++) {
             fb_span entry = fb_span_of(hex.p + at + 2 * ENTRY_BYTES * i, 2 * (size_t)ENTRY_BYTES);
             if (!fb_hex_parse(entry, bytes, ENTRY_BYTES)) return 0;
-            if (memcmp(bytes, peer.b, 16) == 0 && fb_load_be64(bytes + 16) == incarnation) {
-                return fb_load_be64(bytes + 24);
-            }
+            if (memcmp(bytes, peer.b, 16) != 0) continue;
+            if (fb_load_be64(bytes + 16) == incarnation) return fb_load_be64(bytes + 24);
+            if (other != NULL) *other = true;
         }
         if (here) return 0;
         at += 2 * ENTRY_BYTES * count;
@@ -267,18 +308,12 @@ static uint64_t held(fb_span hex, fb_id area, fb_id peer, uint64_t incarnation)
 
 static void cut_run(fb_node *node, fb_op *op);
 
-static void cut_begin(fb_node *node, uint32_t space)
+/* Asks for the reports of all approved members. False: there are more than 64, or none. */
+static bool ask_reports(fb_node *node, fb_op *op, uint32_t space)
 {
-    fb_space_areas *areas = areas_of(node, space);
-    if (!fb_space_exists(node, space) || areas->cutting || areas->reports == 0) return;
-    fb_op *op = fb_op_begin(node, FB_OP_WRITER, cut_run, 0, 0);
-    if (op == NULL) {
-        fb_cut_due(node, space);
-        return;
-    }
     cut_context *c = fb_op_context(op);
     c->space = space;
-    uint32_t local = fb_area_get(node, areas->reports - 1)->local;
+    uint32_t local = fb_area_get(node, areas_of(node, space)->reports - 1)->local;
     bool fits = true;
     for (uint32_t m = fb_member_first(node, space); m != FB_NONE && fits;
          m = fb_member_next(node, m)) {
@@ -290,7 +325,19 @@ static void cut_begin(fb_node *node, uint32_t space)
         c->count++;
         if (fb_id_equal(fb_member_id(node, m), node->self)) c->own = c->count;
     }
-    if (!fits || c->count == 0) {
+    return fits && c->count != 0;
+}
+
+static void cut_begin(fb_node *node, uint32_t space)
+{
+    fb_space_areas *areas = areas_of(node, space);
+    if (!fb_space_exists(node, space) || areas->cutting || areas->reports == 0) return;
+    fb_op *op = fb_op_begin(node, FB_OP_WRITER, cut_run, 0, 0);
+    if (op == NULL) {
+        fb_cut_due(node, space);
+        return;
+    }
+    if (!ask_reports(node, op, space)) {
         /* More than 64 members, or none: nothing is folded, and no promise stands. */
         fb_op_abandon(node, op);
         areas->settled = false;
@@ -321,10 +368,10 @@ static void recall(fb_space_areas *areas, fb_span hex)
 
 /* Goes through the entries of a report: area, node, incarnation, batch. False: it does not follow
  * the format, or `each` says so. */
-typedef bool (*entry_each)(const fb_node *node, fb_id area, fb_id peer, uint64_t incarnation,
-                           uint64_t batch);
+typedef bool (*entry_each)(const fb_node *node, void *user, fb_id area, fb_id peer,
+                           uint64_t incarnation, uint64_t batch);
 
-static bool each_entry(const fb_node *node, fb_span hex, entry_each each)
+static bool each_entry(const fb_node *node, fb_span hex, entry_each each, void *user)
 {
     uint8_t bytes[ENTRY_BYTES];
     size_t at = 0;
@@ -345,7 +392,7 @@ static bool each_entry(const fb_node *node, fb_span hex, entry_each each)
                 return false;
             }
             memcpy(peer.b, bytes, 16);
-            if (!each(node, area, peer, fb_load_be64(bytes + 16), fb_load_be64(bytes + 24))) {
+            if (!each(node, user, area, peer, fb_load_be64(bytes + 16), fb_load_be64(bytes + 24))) {
                 return false;
             }
         }
@@ -353,22 +400,76 @@ static bool each_entry(const fb_node *node, fb_span hex, entry_each each)
     return true;
 }
 
-/* Is it durable here, as far as memory tells? */
-static bool is_here(const fb_node *node, fb_id area, fb_id peer, uint64_t incarnation,
+/* Closed lives of this node's own report, as they were asked for. */
+typedef struct closed_lives {
+    const fb_op *op;
+    fb_span lives; /* id area, id node, u64 incarnation each */
+    uint32_t first;
+} closed_lives;
+
+/* Is it durable here? user: closed lives that are known, NULL: none is, and what memory does not
+ * tell counts as not here. Incarnations have no order: another life of the node says nothing. */
+static bool is_here(const fb_node *node, void *user, fb_id area, fb_id peer, uint64_t incarnation,
                     uint64_t batch)
 {
+    const closed_lives *closed = user;
     uint32_t index = fb_area_find(node, area);
     if (index == FB_NONE) return false;
-    bool any = false;
     for (uint32_t at = fb_area_get(node, index)->entries; at != 0;) {
         const fb_vector *v = fb_vector_get(node, at - 1);
         at = v->next;
-        if (!fb_id_equal(v->node, peer)) continue;
-        if (v->incarnation == incarnation && !v->closed) return v->durable_batch >= batch;
-        /* A life behind this one. One before it is what a store has that was set back. */
-        any = any || v->incarnation >= incarnation;
+        if (!fb_id_equal(v->node, peer) || v->incarnation != incarnation) continue;
+        return v->durable_batch >= batch;
     }
-    return any;
+    uint8_t want[LIFE_BYTES];
+    life_write(want, area, peer, incarnation);
+    for (size_t at = 0; closed != NULL && at < closed->lives.len; at += LIFE_BYTES) {
+        if (memcmp(closed->lives.p + at, want, LIFE_BYTES) != 0) continue;
+        fb_read_entry entry;
+        fb_life life;
+        return fb_op_value(node, closed->op, closed->first + (uint32_t)(at / LIFE_BYTES), &entry) &&
+               fb_life_decode(entry.value, &life) == FB_OK && life.batch >= batch;
+    }
+    return false;
+}
+
+/* Those that memory does not tell of, as far as there is room. */
+static bool collect_life(const fb_node *node, void *user, fb_id area, fb_id peer,
+                         uint64_t incarnation, uint64_t batch)
+{
+    fb_writer *w = user;
+    (void)batch;
+    uint32_t index = fb_area_find(node, area);
+    if (index == FB_NONE || fb_vector_find(node, index, peer, incarnation) != FB_NONE) return true;
+    if (w->cap - w->at < LIFE_BYTES) return true;
+    life_write(w->p + w->at, area, peer, incarnation);
+    w->at += LIFE_BYTES;
+    return true;
+}
+
+/* The lives of this node's own report that another one took up are read as well, as it counts for
+ * promises whether all of the report is here. False: there are none. */
+static bool ask_lives(fb_node *node, fb_op *op, cut_context *c, fb_span own)
+{
+    uint8_t lives[FB_REPORT_LIVES_MAX * LIFE_BYTES];
+    fb_writer w = fb_writer_of(lives, sizeof lives);
+    (void)each_entry(node, own, collect_life, &w);
+    c->lives_asked = true;
+    if (w.at == 0) return false;
+    c->first_life = fb_op_items(node, op);
+    c->lives = fb_op_keep(op, fb_writer_span(&w));
+    for (size_t at = 0; at < c->lives.len; at += LIFE_BYTES) {
+        fb_reader r = fb_reader_of(fb_span_of(c->lives.p + at, LIFE_BYTES));
+        uint32_t local = fb_area_get(node, fb_area_find(node, fb_read_id(&r)))->local;
+        fb_id peer = fb_read_id(&r);
+        uint8_t key[FB_VECTOR_KEY_BYTES];
+        if (!fb_op_read_key(op, fb_key_vector(key, true, local, peer, fb_read_u64(&r)),
+                            FB_VECTOR_VALUE_BYTES)) {
+            c->lives.len = at;
+            break;
+        }
+    }
+    return c->lives.len != 0;
 }
 
 /* All statements that are here are named in the report. */
@@ -379,7 +480,7 @@ static bool names_statements(const fb_node *node, uint32_t space, fb_span hex)
         const fb_vector *v = fb_vector_get(node, at - 1);
         at = v->next;
         if (v->closed || v->batch == 0) continue;
-        if (held(hex, own->id, v->node, v->incarnation) < v->batch) return false;
+        if (held(hex, own->id, v->node, v->incarnation, NULL) < v->batch) return false;
     }
     return true;
 }
@@ -395,14 +496,14 @@ static bool lacks_own(const fb_node *node, uint32_t reports)
     return false;
 }
 
-/* May this node state cuts? own: its report, NULL: none is known. */
-static fb_status promise(const fb_node *node, uint32_t space, const fb_span *own)
+/* May this node state cuts? own: it has a report. */
+static fb_status promise(const fb_node *node, uint32_t space, bool own)
 {
     const fb_space_areas *areas = areas_of(node, space);
     if (areas->reports == 0) return FB_OK; /* nobody has reported, so nothing is folded */
     if (lacks_own(node, areas->reports - 1)) return FB_ERR_BEHIND;
-    if (own == NULL) return fb_space_is_creator(node, space) ? FB_OK : FB_ERR_BEHIND;
-    return each_entry(node, *own, is_here) ? FB_OK : FB_ERR_BEHIND;
+    if (!own) return fb_space_is_creator(node, space) ? FB_OK : FB_ERR_BEHIND;
+    return areas->behind ? FB_ERR_BEHIND : FB_OK;
 }
 
 static void take_cut(fb_node *node, const fb_span *reports, uint32_t count, uint32_t own,
@@ -417,7 +518,7 @@ static void take_cut(fb_node *node, const fb_span *reports, uint32_t count, uint
         uint64_t cut = v->durable_batch;
         for (uint32_t i = 0; i < count && cut > 0; i++) {
             if (MUTANT(CUT_OF_ONE, false, i + 1 != own)) continue;
-            cut = fb_min_u64(cut, held(reports[i], area->id, v->node, v->incarnation));
+            cut = fb_min_u64(cut, held(reports[i], area->id, v->node, v->incarnation, NULL));
         }
         if (cut <= v->cut) continue;
         rose = true;
@@ -426,26 +527,30 @@ static void take_cut(fb_node *node, const fb_span *reports, uint32_t count, uint
     if (rose) fb_fold_due(node, index);
 }
 
-/* What was asked while the reports were read. own: this node's; mine: its place among them. */
-static void answer(fb_node *node, uint32_t space, const fb_span *reports, const bool *known,
-                   uint32_t count, uint32_t own)
+/* What was asked while the reports were read, one of each member. */
+static void answer(fb_node *node, const fb_op *op, const cut_context *c, const fb_span *reports,
+                   const bool *known)
 {
+    uint32_t space = c->space, count = c->count, own = c->own;
+    closed_lives closed = {op, c->lives, c->first_life};
     fb_space_areas *areas = areas_of(node, space);
     bool has_own = own != 0 && known[own - 1];
     areas->has_reported = areas->has_reported || has_own;
     bool may = fb_space_is_creator(node, space) || has_own;
     for (uint32_t i = 0; i < count && !may; i++) {
         may = known[i] && i + 1 != own && names_statements(node, space, reports[i]) &&
-              each_entry(node, reports[i], is_here);
+              each_entry(node, reports[i], is_here, NULL);
     }
     areas->may_report = may;
+    areas->behind = has_own && !each_entry(node, reports[own - 1], is_here, &closed);
     if (areas->report_asked) {
         areas->report_asked = false;
-        report_later(node, space, may ? 0 : node->options.timing.report_ns);
+        bool now = may && !(areas->behind && catches_up(node, space));
+        report_later(node, space, now ? 0 : node->options.timing.report_ns);
     }
     if (!areas->promise_asked) return;
     areas->promise_asked = false;
-    fb_cut_promised(node, space, promise(node, space, has_own ? &reports[own - 1] : NULL));
+    fb_cut_promised(node, space, promise(node, space, has_own));
 }
 
 void fb_report_promise(fb_node *node, uint32_t space)
@@ -493,6 +598,25 @@ static bool ask_values(fb_node *node, fb_op *op, cut_context *c, bool *whole)
     return apart > 0;
 }
 
+/* The report of one member, when both rounds are there. False: it is not known. */
+static bool report_of(const fb_node *node, const fb_op *op, const cut_context *c, uint32_t member,
+                      fb_span *out)
+{
+    fb_sibling sibling;
+    fb_read_entry entry;
+    if (!sibling_of(node, op, member, &sibling)) return false;
+    if (c->apart[member] != 0) {
+        /* It may have been replaced between the rounds. */
+        if (!fb_op_value(node, op, c->count + c->apart[member] - 1, &entry) ||
+            entry.value.len != entry.value_len) {
+            return false;
+        }
+        sibling.value = entry.value;
+    }
+    *out = hex_of(sibling.value);
+    return true;
+}
+
 static void cut_run(fb_node *node, fb_op *op)
 {
     cut_context *c = fb_op_context(op);
@@ -504,18 +628,14 @@ static void cut_run(fb_node *node, fb_op *op)
     }
     fb_span reports[FB_CUT_MEMBERS_MAX] = {{NULL, 0}};
     bool known[FB_CUT_MEMBERS_MAX] = {false};
+    if (whole && !c->lives_asked && c->own != 0 &&
+        report_of(node, op, c, c->own - 1, &reports[0]) && ask_lives(node, op, c, reports[0])) {
+        fb_op_issue(node, op);
+        return;
+    }
     bool all = whole, settled = true;
     for (uint32_t i = 0; i < c->count && whole; i++) {
-        fb_sibling sibling;
-        fb_read_entry entry;
-        known[i] = sibling_of(node, op, i, &sibling);
-        if (known[i] && c->apart[i] != 0) {
-            /* It may have been replaced between the rounds. */
-            known[i] = fb_op_value(node, op, c->count + c->apart[i] - 1, &entry) &&
-                       entry.value.len == entry.value_len;
-            sibling.value = entry.value;
-        }
-        if (known[i]) reports[i] = hex_of(sibling.value);
+        known[i] = report_of(node, op, c, i, &reports[i]);
         if (known[i] && i + 1 == c->own && !areas->reporting) recall(areas, reports[i]);
         bool names = known[i] && names_statements(node, c->space, reports[i]);
         if (MUTANT(CUT_OF_ONE, false, i + 1 != c->own)) continue;
@@ -530,13 +650,79 @@ static void cut_run(fb_node *node, fb_op *op)
     }
     areas->cutting = false;
     areas->cut_known = areas->cut_known || whole;
-    if (whole) answer(node, c->space, reports, known, c->count, c->own);
+    if (whole) answer(node, op, c, reports, known);
     if (!whole && (areas->promise_asked || areas->report_asked || !areas->cut_known)) {
         fb_cut_due(node, c->space);
     }
     uint32_t index = areas->reports - 1;
     fb_fold_due(node, index);
     fb_area_unpin(node, index);
+}
+
+/* Gaps. */
+
+/* Up to which batch a member has said to hold a life. One that another life of its node took up is
+ * not named, and what a full report leaves out is not known: that is believed. */
+static uint64_t said_to_hold(const fb_node *node, fb_span hex, fb_id area, const fb_folded *gap)
+{
+    if (hex.len / 2 + AREA_BYTES + ENTRY_BYTES > content_max(node)) return UINT64_MAX;
+    bool other = false;
+    uint64_t batch = held(hex, area, gap->node, gap->incarnation, &other);
+    return batch == 0 && other ? UINT64_MAX : batch;
+}
+
+/* Of those whose report is known here, but for this node's own: it may be of a store that is no
+ * more. A new member has said nothing yet, and what was folded before it came stays folded. */
+static void gap_run(fb_node *node, fb_op *op)
+{
+    cut_context *c = fb_op_context(op);
+    fb_fetch *fetch = &node->database->fetches[c->fetch];
+    FB_ASSERT(fetch->used && fetch->serial == c->serial);
+    bool whole = fb_op_status(op) == FB_OK, any = false;
+    if (whole && fb_op_round(op) == 1 && ask_values(node, op, c, &whole) && whole) {
+        fb_op_issue(node, op);
+        return;
+    }
+    fb_folded *gap = &fetch->folded;
+    fb_id area = fb_area_get(node, fetch->area)->id;
+    gap->upto = UINT64_MAX;
+    for (uint32_t i = 0; i < c->count && whole; i++) {
+        fb_span report;
+        if (i + 1 == c->own || !report_of(node, op, c, i, &report)) continue;
+        any = true;
+        gap->upto = fb_min_u64(gap->upto, said_to_hold(node, report, area, gap));
+    }
+    gap->judged = any;
+    uint32_t slot = c->fetch;
+    fb_area_unpin(node, areas_of(node, c->space)->reports - 1);
+    /* Nobody's report is here yet: they come first. */
+    fb_fetch_judged(node, slot, any ? FB_OK : FB_ERR_BUSY);
+}
+
+bool fb_report_judge(fb_node *node, uint32_t slot)
+{
+    fb_fetch *fetch = &node->database->fetches[slot];
+    const fb_area *area = fb_area_get(node, fetch->area);
+    const fb_space_areas *areas = areas_of(node, area->space);
+    /* Of reports the last one is all there is. Of more than 64 members nothing is known. */
+    if (area->kind == FB_AREA_REPORTS || approved(node, area->space) > FB_CUT_MEMBERS_MAX) {
+        fetch->folded.judged = true;
+        fetch->folded.upto = UINT64_MAX;
+        return false;
+    }
+    if (areas->reports == 0) return false;
+    fb_op *op = fb_op_begin(node, FB_OP_READER, gap_run, 0, 0);
+    if (op == NULL) return false;
+    if (!ask_reports(node, op, area->space)) {
+        fb_op_abandon(node, op);
+        return false;
+    }
+    cut_context *c = fb_op_context(op);
+    c->fetch = slot;
+    c->serial = fetch->serial;
+    fb_area_pin(node, areas->reports - 1);
+    fb_op_issue(node, op);
+    return true;
 }
 
 void fb_reports_started(fb_node *node)

@@ -172,6 +172,55 @@ static void delete_record(test_net *net, fb_id space)
     assert_int_equal(test_net_answer(net, A, FB_VERB_RECORD_DELETE, &w)->status, FB_OK);
 }
 
+static void often(fb_options *options)
+{
+    options->timing.report_ns = SECOND;
+}
+
+/* Is the batch with this number of what A wrote to "notes" in the store of a node? */
+static bool has_batch(test_net *net, uint32_t i, fb_id space, uint64_t number)
+{
+    const fb_area *area = fb_area_get(test_net_node(net, i), area_of(net, i, space, "notes"));
+    const fb_node *a = test_net_node(net, A);
+    uint8_t wanted[FB_BATCH_KEY_BYTES];
+    fb_key_batch(wanted, area->local, a->self, a->incarnation, number);
+    fb_span key, value;
+    for (size_t at = 0; test_net_stored(net, i, at, &key, &value); at++) {
+        if (fb_span_equal(key, fb_span_of(wanted, sizeof wanted))) return true;
+    }
+    return false;
+}
+
+/* Of a deleted record nothing is left at anybody, and its batches go. A record that is in the tree
+ * and not in the store was not deleted: its batch stays, for those who ask for it. */
+static void what_is_deleted_is_folded_and_what_is_lost_is_not(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, often);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    assert_int_equal(test_net_put(net, A, space, "notes", 1, "1"), FB_OK);
+    assert_int_equal(test_net_put(net, A, space, "notes", 2, "1"), FB_OK);
+    assert_true(agree(net, space, "notes"));
+    uint8_t key[FB_RECORD_KEY_BYTES];
+    uint32_t local = fb_area_get(test_net_node(net, B), area_of(net, B, space, "notes"))->local;
+    test_net_store_delete(net, B, fb_key_record(key, local, test_net_record_id(2)));
+    delete_record(net, space);
+    for (uint32_t i = 0; i < 150; i++) {
+        assert_int_equal(test_net_put(net, A, space, "notes", 9, "2"), FB_OK);
+        test_net_run(net, SECOND / 2);
+    }
+    assert_true(agree(net, space, "notes"));
+    for (uint32_t i = A; i <= B; i++) {
+        assert_false(has_batch(net, i, space, 1));
+        assert_true(has_batch(net, i, space, 2));
+        assert_false(has_batch(net, i, space, 3));
+        const fb_node *node = test_net_node(net, i);
+        assert_int_equal(fb_area_get(node, area_of(net, i, space, "notes"))->root_info.items, 2);
+    }
+    test_net_free(net);
+}
+
 #define DOUBTING 100u
 
 static fb_status doubt_begin(fb_node *node, const fb_event *event)
@@ -457,6 +506,7 @@ int main(void)
         cmocka_unit_test(who_writes_all_the_time_reports),
         cmocka_unit_test(a_report_names_the_statements_whatever_else_fits),
         cmocka_unit_test(what_a_closed_life_replaced_is_not_dead_before_the_cut),
+        cmocka_unit_test(what_is_deleted_is_folded_and_what_is_lost_is_not),
         cmocka_unit_test(a_record_of_many_dots_is_repaired),
         cmocka_unit_test(a_record_of_many_values_stored_apart_is_repaired),
         cmocka_unit_test(who_takes_back_is_not_compared_with),

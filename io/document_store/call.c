@@ -35,7 +35,9 @@ fb_status fb_documents_call(const fb_documents_ops *ops, fb_documents *documents
     uint64_t number = c->number;
     fb_status status = FB_OK;
     if (c->kind == FB_HANDING_FENCE) {
-        status = ops->fence(documents, &number, why, why_len);
+        bool older = false;
+        status = ops->fence(documents, &number, &older, why, why_len);
+        h->older = h->older || (status == FB_OK && older);
         fb_handing_fenced(h, fb_clock_awake_or_not_ms(), status, number);
     } else if (c->kind == FB_HANDING_CONFIRM) {
         status = ops->confirm(documents, &number, why, why_len);

@@ -16,11 +16,12 @@ struct fb_store_documents {
     fb_lmdb_env *env;
     fb_keeping keeping;
     fb_worker *worker;
-    fb_outer *token;              /* not written yet */
-    bool token_writing;           /* ... but by the group at hand */
-    _Atomic uint64_t late;        /* documents of earlier starts that were taken away again */
-    _Atomic uint64_t overwritten; /* edits of which nothing is left to be taken */
-    fb_room room;                 /* of the group that is being committed */
+    fb_outer *token;                    /* not written yet */
+    bool token_writing;                 /* ... but by the group at hand */
+    _Atomic uint64_t late;              /* documents of earlier starts that were taken away again */
+    _Atomic uint64_t remade, not_equal; /* records whose documents were gone */
+    _Atomic uint64_t overwritten;       /* edits of which nothing is left to be taken */
+    fb_room room;                       /* of the group that is being committed */
 };
 
 /* Where the watch goes on: no entry has this key, as no tag is zero. */
@@ -87,7 +88,7 @@ void fb_store_documents_free(fb_store_documents *sd)
 }
 
 int fb_store_documents_read(fb_store_documents *sd, uint64_t operation, uint64_t incarnation,
-                            uint64_t w, fb_span read_set, fb_span local, bool *taken)
+                            uint64_t w, fb_span read_set, fb_span local, bool sure, bool *taken)
 {
     fb_reading *reading;
     int rc = fb_reading_needed(&sd->keeping.split, read_set, taken);
@@ -98,6 +99,7 @@ int fb_store_documents_read(fb_store_documents *sd, uint64_t operation, uint64_t
     reading->operation = operation;
     reading->incarnation = incarnation;
     reading->w = w;
+    reading->sure = sure;
     fb_worker_read(sd->worker, reading);
     return 0;
 }
@@ -128,6 +130,30 @@ int fb_store_documents_clean(fb_store_documents *sd, fb_span *set)
     while (w.at < w.cap) fb_write_u8(&w, 0);
     *set = fb_writer_span(&w);
     return 0;
+}
+
+bool fb_store_documents_wants_remaking(const fb_store_documents *sd)
+{
+    return fb_keeping_wants_remaking(&sd->keeping);
+}
+
+void fb_store_documents_remake(fb_store_documents *sd, uint64_t incarnation, uint64_t applied,
+                               fb_span *set)
+{
+    fb_keeping_remake(&sd->keeping, incarnation, applied, set);
+    atomic_store(&sd->remade, sd->keeping.remade);
+    atomic_store(&sd->not_equal, sd->keeping.not_equal);
+}
+
+static void missing(void *user, uint32_t area, fb_id id)
+{
+    fb_store_documents *sd = user;
+    fb_keeping_missing(&sd->keeping, (fb_split_record){area, id});
+}
+
+void fb_store_documents_missing(fb_store_documents *sd, const fb_reading *reading)
+{
+    fb_reading_missing(reading, missing, sd);
 }
 
 int fb_store_documents_over(fb_store_documents *sd, bool committed, uint64_t incarnation,
@@ -202,9 +228,12 @@ static bool is_in(const fb_job *jobs, fb_span key, const fb_redo *redo)
     return false;
 }
 
-/* What the local store has of a record: that it is deleted; that a write of it is on its way. */
-static int is_known(fb_store_documents *sd, uint32_t area, fb_id id, bool *dead, bool *waits)
+/* What the local store has of a record: that it is deleted; that a write of it is on its way, other
+ * than one that makes it again as it was. */
+static int is_known(fb_store_documents *sd, uint32_t area, const fb_outer *outer, bool *dead,
+                    bool *waits)
 {
+    fb_id id = outer->id;
     uint8_t key[FB_RECORD_KEY_BYTES], named[1 + FB_RECORD_KEY_BYTES];
     fb_span record = fb_key_record(key, area, id), waiting = fb_redo_key(record, named), stored;
     int rc = look(sd, record, &stored);
@@ -214,7 +243,8 @@ static int is_known(fb_store_documents *sd, uint32_t area, fb_id id, bool *dead,
     if (rc != 0 || stored.len == 0) return rc;
     fb_redo redo;
     *waits = fb_redo_read(stored, &redo) && !is_in(sd->keeping.served, waiting, &redo) &&
-             !is_in(sd->keeping.doubtful, waiting, &redo);
+             !is_in(sd->keeping.doubtful, waiting, &redo) &&
+             !(redo.kind == FB_WRITE_PUT && fb_outer_is_as_it_was(outer, redo.value));
     return 0;
 }
 
@@ -231,7 +261,7 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
     int rc = fb_split_find(&sd->keeping.split, outer->collection, &named, &known);
     bool all = outer->kind == FB_OUTER_DROPPED && outer->collection[0] == 0;
     if (rc == 0 && known) {
-        rc = is_known(sd, named.area, outer->id, &dead, &waits);
+        rc = is_known(sd, named.area, outer, &dead, &waits);
         outer->space = named.space;
         outer->area = named.id;
     }
@@ -252,6 +282,9 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
             return 0;
         }
         *forward = !dead && !waits;
+        if (*forward && outer->kind == FB_OUTER_LOST) {
+            fb_keeping_missing(&sd->keeping, (fb_split_record){named.area, outer->id});
+        }
         break;
     case FB_OUTER_EDIT:
         if (outer->restore.len != 0) {
@@ -261,15 +294,19 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
         *forward = outer->field_count != 0 || !outer->has_base;
         if (!*forward && outer->overwrote) atomic_fetch_add(&sd->overwritten, 1);
         break;
-    case FB_OUTER_LEFT:
     case FB_OUTER_DROPPED:
+        rc = all ? fb_keeping_dropped_all(&sd->keeping)
+                 : fb_keeping_dropped(&sd->keeping, named.area);
+        *forward = true;
+        break;
+    case FB_OUTER_LEFT:
         *forward = true;
         break;
     case FB_OUTER_TOKEN:
         break;
     }
     if (!*forward) fb_store_documents_outer_done(sd, outer);
-    return 0;
+    return rc;
 }
 
 void fb_store_documents_outer_done(fb_store_documents *sd, fb_outer *outer)
@@ -292,5 +329,7 @@ void fb_store_documents_stats(fb_store_documents *sd, fb_worker_stats *out)
 {
     fb_worker_stats_get(sd->worker, out);
     out->late = atomic_load(&sd->late);
+    out->remade = atomic_load(&sd->remade);
+    out->not_equal = atomic_load(&sd->not_equal);
     out->overwritten = atomic_load(&sd->overwritten);
 }

@@ -24,15 +24,22 @@ void fb_store_documents_stop(fb_store_documents *sd);
 void fb_store_documents_free(fb_store_documents *sd);
 
 /* A read set: answers it later through the callback (*taken), or leaves it to the caller. local:
- * the local store's answer, behind its incarnation. */
+ * the local store's answer, behind its incarnation; sure: see reading.h. */
 int fb_store_documents_read(fb_store_documents *sd, uint64_t operation, uint64_t incarnation,
-                            uint64_t w, fb_span read_set, fb_span local, bool *taken);
+                            uint64_t w, fb_span read_set, fb_span local, bool sure, bool *taken);
 
 /* What is written instead of each set of a group, in order; lives until the group is over. */
 int fb_store_documents_split(fb_store_documents *sd, uint64_t incarnation, uint64_t w, fb_span set,
                              fb_span *local);
 /* To be written before them: redo entries that have served are taken out. May be empty. */
 int fb_store_documents_clean(fb_store_documents *sd, fb_span *set);
+/* Also before them, in a transaction without others: some of the records whose documents are gone,
+ * made again as of the last set that was applied. May be empty. */
+bool fb_store_documents_wants_remaking(const fb_store_documents *sd);
+void fb_store_documents_remake(fb_store_documents *sd, uint64_t incarnation, uint64_t applied,
+                               fb_span *set);
+/* What a reading missed (reading.h) is wanted. */
+void fb_store_documents_missing(fb_store_documents *sd, const fb_reading *reading);
 /* The transaction with all of that was committed, or not. w: of the last set, 0 for none. */
 int fb_store_documents_over(fb_store_documents *sd, bool committed, uint64_t incarnation,
                             uint64_t w);

@@ -112,6 +112,10 @@ static void *writer_thread(void *user)
             continue;
         }
         call(worker, &c);
+        if (!h->older) continue;
+        h->older = false;
+        fb_worker_noticed(worker,
+                          &(fb_document_event){.kind = FB_DOCUMENT_DROPPED, .collection = ""});
     }
 }
 
@@ -155,7 +159,8 @@ static bool found_again(void *user, const fb_document *document)
     there.collection = a->outer->collection;
     a->found = true;
     /* Removed, and made again since: nothing is to be done about the removal. */
-    if (a->outer->kind == FB_OUTER_DELETE || a->outer->kind == FB_OUTER_LOST) {
+    bool removed = a->outer->kind == FB_OUTER_DELETE || a->outer->kind == FB_OUTER_LOST;
+    if (removed && !fb_outer_is_remade(a->outer, document)) {
         a->outer->look = false;
         a->outer->kind = FB_OUTER_STALE;
     }
@@ -247,7 +252,7 @@ static void answer(fb_worker *worker, fb_reading *reading)
             reading->noticed_user = worker;
             status =
                 fb_reading_end(reading, worker->store, worker->documents, &bytes, why, sizeof why);
-            note(worker, status, why);
+            note(worker, status == FB_ERR_NOT_FOUND ? FB_OK : status, why);
         }
         if (status != FB_ERR_UNREACHABLE) break;
         if (!fb_worker_pause(worker, pause_ms)) break;

@@ -30,8 +30,9 @@ typedef struct fb_worker fb_worker;
 
 /* Called from the worker's threads. */
 typedef struct fb_worker_ops {
-    /* The reading is answered, or failed (FB_ERR_AGAIN: the server could not be reached); the
-     * receiver frees it. The answer belongs to it. */
+    /* The reading is answered, or failed (FB_ERR_AGAIN: the server could not be reached;
+     * FB_ERR_NOT_FOUND: something is gone, see reading.h); the receiver frees it. The answer
+     * belongs to it. */
     void (*read)(void *user, fb_reading *reading, fb_status status, fb_span answer,
                  const char *why);
     /* Every document of the job is kept, or has a verdict; the receiver frees it. start: the number
@@ -63,6 +64,8 @@ typedef struct fb_worker_stats {
     uint64_t outers;      /* changes of other programs that were noticed */
     uint32_t outers_open; /* of those, under way */
     uint64_t late;        /* documents of earlier starts that were taken away again */
+    uint64_t remade;      /* records that were made again, as their documents were gone */
+    uint64_t not_equal;   /* of those, not proven to be what they were */
     uint64_t overwritten; /* changes of other programs of which nothing was left to be taken */
     char watch_why[160];  /* why changes are not told now */
 } fb_worker_stats;

@@ -13,7 +13,7 @@
 #include "protocol/database/dot.h"
 
 /* The interface between the program and what it loads: both must have the same. */
-#define FB_DOCUMENTS_INTERFACE 3u
+#define FB_DOCUMENTS_INTERFACE 4u
 
 typedef struct fb_documents fb_documents;
 
@@ -40,9 +40,10 @@ typedef struct fb_document {
     size_t field_count;
     int64_t horizon; /* stamps beyond it are not shown in the fields */
     /* Of one that was found: */
-    uint64_t start; /* of the process that put it; 0: it has nothing of ours, record is empty */
-    bool edited;    /* what it shows is not what was put: another program's */
-    fb_span whole;  /* what edits and restore take */
+    uint64_t start;  /* of the process that put it; 0: it has nothing of ours, record is empty */
+    uint64_t number; /* within that */
+    bool edited;     /* what it shows is not what was put: another program's */
+    fb_span whole;   /* what edits and restore take */
 } fb_document;
 
 /* Which of two documents of one id is the newer one: by the number of the start of the process that
@@ -118,10 +119,13 @@ typedef struct fb_documents_ops {
     void (*close)(fb_documents *documents);
 
     /* Raises the fence: *number of this start becomes greater than that of any earlier one and than
-     * what was given in it. FB_OK: durable. FB_ERR_UNREACHABLE: try again. */
-    fb_status (*fence)(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
-    /* *number: that of the last start that raised the fence. It is asked by a write that is durable
-     * like the fence, so no server that was deposed can answer. FB_ERR_UNREACHABLE. */
+     * what was given in it. FB_OK: durable. *older: it was below what was given, so what is there
+     * is an older database than was written to, or an empty one. FB_ERR_UNREACHABLE: try again. */
+    fb_status (*fence)(fb_documents *documents, uint64_t *number, bool *older, char *why,
+                       size_t why_len);
+    /* *number: that of the last start that raised the fence, 0 where there is none any more. It is
+     * asked by a write that is durable like the fence, so no server that was deposed can answer.
+     * FB_ERR_UNREACHABLE. */
     fb_status (*confirm)(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
 
     /* Puts documents of one collection, each id named once. FB_OK: each has an outcome, and

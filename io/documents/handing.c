@@ -251,7 +251,9 @@ void fb_handing_confirmed(fb_handing *h, uint64_t now_ms, fb_status status, uint
     }
     succeeded(h);
     h->confirmed_ms = h->asked_ms;
-    if (number != h->start) h->locked = true;
+    /* The fence is gone, and so is what stood behind it: another one is raised, which says so. */
+    h->fenced = number != 0;
+    if (h->fenced && number != h->start) h->locked = true;
 }
 
 static fb_document *copy(fb_room *room, const fb_document *document)

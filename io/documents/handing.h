@@ -58,6 +58,7 @@ typedef struct fb_handing {
     uint64_t start;  /* of this process once it is fenced; before, the greatest that is known */
     uint64_t number; /* of the last change */
     bool fenced, locked;
+    bool older; /* the fence had not heard of a start that the local store knows: the caller's */
     uint64_t write_from_ms; /* no put before */
     uint64_t confirmed_ms;  /* when the last confirmation, or the fence, was asked for */
     uint64_t asked_ms;      /* the running call */

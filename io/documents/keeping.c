@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "io/documents/keeping.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/base/mutant.h"
@@ -13,7 +14,7 @@ static const uint8_t start_key[] = {FB_TAG_REDO};
 int fb_keeping_open(fb_keeping *k, const fb_split_store *store, const fb_room_source *source)
 {
     *k = (fb_keeping){.split = {.store = *store}};
-    k->split.room.source = k->room.source = source;
+    k->split.room.source = k->room.source = k->remake_room.source = source;
     k->served_end = &k->served;
     k->doubtful_end = &k->doubtful;
     fb_span stored;
@@ -39,6 +40,7 @@ void fb_keeping_free(fb_keeping *k)
     jobs_free(k->served);
     jobs_free(k->doubtful);
     fb_room_free(&k->room);
+    fb_room_free(&k->remake_room);
     fb_split_free(&k->split);
 }
 
@@ -124,17 +126,159 @@ static void forget_cleaned(fb_keeping *k)
     if (k->served == NULL) k->served_end = &k->served;
 }
 
+/* Making again */
+
+bool fb_keeping_wants_remaking(const fb_keeping *k)
+{
+    return k->missing_at < k->missing_count || k->area_at < k->area_count;
+}
+
+void fb_keeping_missing(fb_keeping *k, fb_split_record record)
+{
+    for (size_t i = k->missing_at; i < k->missing_count; i++) {
+        const fb_split_record *known = &k->missing[i];
+        if (known->area == record.area && fb_id_equal(known->id, record.id)) return;
+    }
+    if (k->missing_count == k->missing_cap) {
+        size_t cap = k->missing_cap == 0 ? 16 : 2 * k->missing_cap;
+        fb_split_record *missing = fb_room_take(&k->remake_room, cap * sizeof *missing);
+        if (k->missing_count != 0) {
+            memcpy(missing, k->missing, k->missing_count * sizeof *missing);
+        }
+        k->missing = missing;
+        k->missing_cap = cap;
+    }
+    k->missing[k->missing_count++] = record;
+}
+
+int fb_keeping_dropped(fb_keeping *k, uint32_t area)
+{
+    bool documents;
+    int rc = fb_split_is_document(&k->split, area, &documents);
+    if (rc != 0 || !documents || MUTANT(DROPPED_IS_LEFT, false, true)) return rc;
+    if (k->area_count == k->area_cap) {
+        size_t cap = k->area_cap == 0 ? 16 : 2 * k->area_cap;
+        uint32_t *areas = fb_room_take(&k->remake_room, cap * sizeof *areas);
+        if (k->area_count != 0) memcpy(areas, k->areas, k->area_count * sizeof *areas);
+        k->areas = areas;
+        k->area_cap = cap;
+    }
+    /* One that is being made goes from its beginning once more: some of it may be gone again. */
+    k->areas[k->area_count++] = area;
+    return 0;
+}
+
+typedef struct dropping {
+    fb_keeping *k;
+    uint32_t *areas;
+    size_t count, cap;
+} dropping;
+
+static void drop_area(void *user, fb_span key, fb_span stored)
+{
+    dropping *d = user;
+    fb_reader r = fb_reader_of(key);
+    (void)stored;
+    fb_read_u8(&r);
+    uint32_t area = fb_read_u32(&r);
+    if (!fb_reader_done(&r)) return;
+    if (d->count == d->cap) {
+        size_t cap = d->cap == 0 ? 16 : 2 * d->cap;
+        uint32_t *areas = fb_room_take(&d->k->remake_room, cap * sizeof *areas);
+        if (d->count != 0) memcpy(areas, d->areas, d->count * sizeof *areas);
+        d->areas = areas;
+        d->cap = cap;
+    }
+    d->areas[d->count++] = area;
+}
+
+int fb_keeping_dropped_all(fb_keeping *k)
+{
+    static const uint8_t low[] = {FB_TAG_AREA}, high[] = {FB_TAG_AREA + 1};
+    dropping d = {.k = k};
+    int rc = k->split.store.scan(k->split.store.user, fb_span_of(low, sizeof low),
+                                 fb_span_of(high, sizeof high), drop_area, &d);
+    for (size_t i = 0; rc == 0 && i < d.count; i++) {
+        const char *name;
+        /* A space that was dropped leaves its areas behind. */
+        if (fb_split_collection(&k->split, d.areas[i], &name) != 0) continue;
+        rc = fb_keeping_dropped(k, d.areas[i]);
+    }
+    return rc;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return fb_id_compare(*(const fb_id *)a, *(const fb_id *)b);
+}
+
+void fb_keeping_remake(fb_keeping *k, uint64_t incarnation, uint64_t applied, fb_span *set)
+{
+    *set = (fb_span){NULL, 0};
+    if (!fb_keeping_wants_remaking(k)) return;
+    fb_id *ids = NULL;
+    k->makes = true;
+    k->making = 0;
+    k->remaking = k->remake;
+    if (k->missing_at < k->missing_count) {
+        /* Those of one area, which is that of the first. */
+        const fb_split_record *first = &k->missing[k->missing_at];
+        size_t most = k->missing_count - k->missing_at;
+        ids = fb_room_take(&k->room, most * sizeof *ids);
+        while (k->making < most && first[k->making].area == first->area) {
+            ids[k->making] = first[k->making].id;
+            k->making++;
+        }
+        qsort(ids, k->making, sizeof *ids, by_id);
+        k->remaking = (fb_remake){.area = first->area};
+    } else {
+        k->remaking.area = k->areas[k->area_at];
+    }
+    uint64_t remade = k->remaking.remade, not_equal = k->remaking.not_equal;
+    fb_span made, local = {NULL, 0};
+    int rc = fb_remake_next(&k->split, &k->remaking, ids, k->making, &k->room, &made);
+    if (rc == 0 && made.len != 0) rc = fb_keeping_split(k, incarnation, applied, made, &local);
+    if (rc == 0) {
+        k->remade += k->remaking.remade - remade;
+        k->not_equal += k->remaking.not_equal - not_equal;
+        *set = local;
+    } else {
+        /* Nothing can be made of what cannot be read; that is told by whoever reads it. */
+        k->remaking.over = true;
+    }
+}
+
+static void remake_over(fb_keeping *k)
+{
+    if (!k->makes) return;
+    if (k->making != 0) {
+        k->missing_at += k->making;
+    } else {
+        k->remake = k->remaking;
+        if (k->remake.over) k->area_at++;
+        if (k->remake.over) k->remake = (fb_remake){.area = 0};
+    }
+    if (fb_keeping_wants_remaking(k)) return;
+    fb_room_free(&k->remake_room);
+    k->missing = NULL;
+    k->missing_count = k->missing_cap = k->missing_at = 0;
+    k->areas = NULL;
+    k->area_count = k->area_cap = k->area_at = 0;
+}
+
 int fb_keeping_over(fb_keeping *k, bool committed, uint64_t incarnation, uint64_t w, fb_job **job)
 {
     int rc = 0;
     *job = NULL;
     if (committed) {
         forget_cleaned(k);
-        if (w != 0) {
+        remake_over(k);
+        if (w != 0 || k->touched_count != 0) {
             rc = fb_job_make(&k->split, incarnation, w, k->touched, k->touched_count, job);
         }
     }
     k->cleaning = 0;
+    k->makes = false;
     k->touched = NULL;
     k->touched_count = k->touched_cap = 0;
     fb_room_free(&k->room);

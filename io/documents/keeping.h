@@ -6,6 +6,7 @@
 #define FB_DOCUMENTS_KEEPING_H
 
 #include "io/documents/job.h"
+#include "io/documents/remake.h"
 
 /* Served jobs whose redo entries are taken out in a transaction of their own, when no write set
  * comes that could take them along. */
@@ -20,6 +21,16 @@ typedef struct fb_keeping {
     fb_job *served, **served_end;
     size_t served_count, cleaning; /* of the served: those that the group takes out */
     fb_job *doubtful, **doubtful_end;
+    /* What is to be made again: single records, then whole areas; and what the group makes. */
+    fb_room remake_room;
+    fb_split_record *missing;
+    size_t missing_count, missing_cap, missing_at;
+    uint32_t *areas;
+    size_t area_count, area_cap, area_at;
+    fb_remake remake, remaking;
+    size_t making; /* of the missing; those go first */
+    bool makes;
+    uint64_t remade, not_equal; /* records */
 } fb_keeping;
 
 /* Not 0: the local store's error. */
@@ -30,6 +41,9 @@ void fb_keeping_free(fb_keeping *k);
 int fb_keeping_split(fb_keeping *k, uint64_t incarnation, uint64_t w, fb_span set, fb_span *local);
 /* To be written before them: redo entries that have served are taken out. May be empty. */
 int fb_keeping_clean(fb_keeping *k, fb_span *set);
+/* Also before them: records whose documents are gone are made again, some at a time, as of the last
+ * set that was applied. May be empty. */
+void fb_keeping_remake(fb_keeping *k, uint64_t incarnation, uint64_t applied, fb_span *set);
 /* The transaction with all of that was committed, or not. w: of the last set, 0 for none.
  * *job: to be handed on, or NULL. */
 int fb_keeping_over(fb_keeping *k, bool committed, uint64_t incarnation, uint64_t w, fb_job **job);
@@ -39,6 +53,14 @@ int fb_keeping_over(fb_keeping *k, bool committed, uint64_t incarnation, uint64_
 void fb_keeping_served(fb_keeping *k, fb_job *job, uint64_t start);
 /* So many have come back that they are worth a transaction of their own. */
 bool fb_keeping_wants_cleaning(const fb_keeping *k, bool closing);
+
+/* The documents of an area, or of all areas, are gone: its records are to be made again. Not 0: the
+ * local store's error. */
+int fb_keeping_dropped(fb_keeping *k, uint32_t area);
+int fb_keeping_dropped_all(fb_keeping *k);
+/* The document of one record is gone, or lacks a value. */
+void fb_keeping_missing(fb_keeping *k, fb_split_record record);
+bool fb_keeping_wants_remaking(const fb_keeping *k);
 
 /* When something that was in doubt is to be handed on once more; UINT64_MAX: nothing is. */
 uint64_t fb_keeping_again_at(const fb_keeping *k);

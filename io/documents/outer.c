@@ -210,6 +210,7 @@ fb_outer *fb_outer_make(const fb_documents_ops *ops, const fb_document_event *ch
             outer->restore = fb_room_copy(&outer->room, change->before->whole);
             take_edits(outer, ops, change->before, change->before);
             outer->kind = FB_OUTER_DELETE;
+            outer->version = (fb_document_version){change->before->start, change->before->number};
         }
         outer->look = true;
         return outer;
@@ -223,6 +224,20 @@ fb_outer *fb_outer_make(const fb_documents_ops *ops, const fb_document_event *ch
         break;
     }
     return NULL;
+}
+
+bool fb_outer_is_as_it_was(const fb_outer *outer, fb_span stored)
+{
+    fb_record record;
+    return outer->has_base && stored.len != 0 && fb_record_decode(stored, &record) == FB_OK &&
+           memcmp(record.fingerprint, outer->etag, sizeof outer->etag) == 0;
+}
+
+bool fb_outer_is_remade(const fb_outer *outer, const fb_document *now)
+{
+    const fb_document_version version = {now->start, now->number};
+    return fb_document_is_older(outer->version, version) &&
+           fb_outer_is_as_it_was(outer, now->record);
 }
 
 void fb_outer_not_restored(fb_outer *outer, const char *why)

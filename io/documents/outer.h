@@ -41,6 +41,7 @@ typedef struct fb_outer {
     fb_id space, area; /* known once the store has seen it */
     bool has_base;     /* it was a record's document: etag says which */
     uint8_t etag[16];
+    fb_document_version version; /* DELETE: of what was removed */
     fb_outer_field *fields;
     size_t field_count, field_cap;
     fb_span restore; /* DELETE, and EDIT of a document that lost what is ours: as it was before */
@@ -58,6 +59,12 @@ void fb_outer_free(fb_outer *outer);
 
 /* The document as it is now, NULL when it is not there: what is left to be done. */
 void fb_outer_rebase(fb_outer *outer, const fb_documents_ops *ops, const fb_document *now);
+
+/* The document of one that was removed is there: is it this node's, made again as it was (remake.h)
+ * before it was known that somebody had removed it? */
+bool fb_outer_is_remade(const fb_outer *outer, const fb_document *now);
+/* ... and does this state of its record say the same as what was removed? */
+bool fb_outer_is_as_it_was(const fb_outer *outer, fb_span record);
 
 /* Its document cannot be put back, as the server will not have it. What was removed is lost then,
  * what was replaced is left alone. */

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/documents/remake.h"
 #include "protocol/base/assert.h"
 #include "protocol/base/limits.h"
+#include "protocol/base/mutant.h"
 #include "protocol/database/keys.h"
 #include "protocol/database/record/record.h"
 #include "protocol/store/keys.h"
@@ -33,6 +35,7 @@ typedef struct fb_reading_item {
     uint32_t area;
     fb_id low, high; /* RANGE: first, and first beyond or zeros; else low is the record */
     bool answered;   /* what the document store has of the record is known */
+    bool expected;   /* the local store knows that there is such a record */
     entries local, redo, documents;
 } fb_reading_item;
 
@@ -96,7 +99,9 @@ static int classify(fb_split *split, const fb_read_item *asked, fb_reading_item 
         /* The core asks for records of one collection. */
         bool bounded = asked->high.len >= 5 && asked->high.p[0] == tag;
         uint32_t end = bounded ? area_of(asked->high) : 0;
-        bool next_area = bounded && end == out->area + 1 && asked->high.len == 5;
+        /* To the end of the area is to before the first record of the next one. */
+        fb_id first = bounded ? id_from(asked->high, &over) : (fb_id){{0}};
+        bool next_area = bounded && end == out->area + 1 && !over && fb_id_is_zero(first);
         if (tag != FB_TAG_RECORD || !(next_area || (bounded && end == out->area))) return EINVAL;
         out->kind = ITEM_RANGE;
         out->low = id_from(asked->low, &over);
@@ -183,12 +188,19 @@ static bool local_read(fb_reading *reading, fb_reading_item *item, fb_reader *r)
     return !r->failed;
 }
 
+static bool needs_document(const fb_reading_item *item)
+{
+    return (item->kind == ITEM_RECORD || item->kind == ITEM_VALUE) && item->redo.count == 0 &&
+           item->local.count == 0 && !item->answered;
+}
+
 int fb_reading_begin(fb_split *split, fb_span read_set, fb_span local, fb_reading **out)
 {
     fb_room room = {.source = split->room.source};
     fb_reading *reading = fb_room_take_zeroed(&room, sizeof *reading);
     reading->room = room;
-    fb_reader asked = fb_reader_of(fb_room_copy(&reading->room, read_set));
+    reading->read_set = fb_room_copy(&reading->room, read_set);
+    fb_reader asked = fb_reader_of(reading->read_set);
     fb_reader answered = fb_reader_of(local);
     reading->item_count = fb_read_u16(&asked);
     reading->items = fb_room_take(&reading->room, reading->item_count * sizeof *reading->items);
@@ -204,6 +216,10 @@ int fb_reading_begin(fb_split *split, fb_span read_set, fb_span local, fb_readin
                                        fb_span_of(item->collection, strlen(item->collection) + 1))
                 .p;
         rc = redo_read(split, reading, item);
+        if (rc == 0 && needs_document(item)) {
+            uint8_t fingerprint[16];
+            rc = fb_remake_expected(split, item->area, item->low, fingerprint, &item->expected);
+        }
     }
     *out = NULL;
     if (rc == 0) {
@@ -304,12 +320,6 @@ static bool found_in_range(void *user, const fb_document *document)
     a->bytes += document->record.len;
     /* Beyond the bound of the answer nothing of it is used, whatever redo entries hide. */
     return a->bytes <= (size_t)a->range->asked.bytes + FB_RECORD_BYTES_MAX_STORED;
-}
-
-static bool needs_document(const fb_reading_item *item)
-{
-    return (item->kind == ITEM_RECORD || item->kind == ITEM_VALUE) && item->redo.count == 0 &&
-           item->local.count == 0 && !item->answered;
 }
 
 /* Every record that some item of the same collection still needs, in one question. */
@@ -494,6 +504,20 @@ static void answer_range(answer *a, const fb_reading_item *item)
     answer_head(a, whole, count, start - 5);
 }
 
+static bool is_missing(const fb_reading_item *item)
+{
+    return item->expected && item->answered && item->documents.count == 0;
+}
+
+void fb_reading_missing(const fb_reading *reading,
+                        void (*each)(void *user, uint32_t area, fb_id id), void *user)
+{
+    for (size_t i = 0; i < reading->item_count; i++) {
+        const fb_reading_item *item = &reading->items[i];
+        if (is_missing(item)) each(user, item->area, item->low);
+    }
+}
+
 fb_status fb_reading_end(fb_reading *reading, const fb_documents_ops *ops, fb_documents *documents,
                          fb_span *out, char *why, size_t why_len)
 {
@@ -504,6 +528,10 @@ fb_status fb_reading_end(fb_reading *reading, const fb_documents_ops *ops, fb_do
         } else if (needs_document(item)) {
             FB_TRY(ask_collection(reading, i, ops, documents, why, why_len));
         }
+    }
+    for (size_t i = 0; i < reading->item_count && !reading->sure; i++) {
+        if (!is_missing(&reading->items[i]) || MUTANT(GONE_IS_ABSENT, false, true)) continue;
+        return FB_ERR_NOT_FOUND;
     }
     answer a = {.bytes = NULL};
     answer_room(&a, 8);

@@ -19,6 +19,8 @@ typedef struct fb_reading {
     uint64_t w;        /* applied when it was begun */
     uint64_t until_ns; /* the worker's: so long it is tried */
     fb_room room;
+    fb_span read_set;
+    bool sure; /* what is not there is not there: it was looked for where it may come from */
     struct fb_reading_item *items;
     size_t item_count;
     /* Told of documents that another program changed, or that should not be there any more; may be
@@ -35,9 +37,15 @@ int fb_reading_needed(fb_split *split, fb_span read_set, bool *needed);
 int fb_reading_begin(fb_split *split, fb_span read_set, fb_span local, fb_reading **out);
 
 /* Asks the documents and writes the answer behind `incarnation` into `room`, where it stays.
- * FB_ERR_UNREACHABLE, FB_ERR_STORE_DAMAGED, as documents.h says; it may be called again. */
+ * FB_ERR_UNREACHABLE, FB_ERR_STORE_DAMAGED, as documents.h says; it may be called again.
+ * FB_ERR_NOT_FOUND: a document is gone, or a value of it, that the local store knows to be there.
+ * It was deleted since the reading began, or it is to be made again (remake.h): who has seen to
+ * that begins another reading, which is `sure`. */
 fb_status fb_reading_end(fb_reading *reading, const fb_documents_ops *ops, fb_documents *documents,
                          fb_span *answer, char *why, size_t why_len);
+/* Which they are; after that answer. */
+void fb_reading_missing(const fb_reading *reading,
+                        void (*each)(void *user, uint32_t area, fb_id id), void *user);
 void fb_reading_free(fb_reading *reading);
 
 #endif

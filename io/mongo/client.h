@@ -17,8 +17,11 @@ struct fb_documents {
     char *database;
     fb_id owner;
     int32_t timeout_ms;
-    atomic_llong start; /* that raised the fence; 0: none did yet */
-    char **made;        /* collections that are known to be there; the writer's */
+    bson_oid_t process;  /* drawn for this one */
+    atomic_llong start;  /* that raised the fence; 0: none did yet */
+    atomic_uint drops;   /* of collections, as the watch has seen them */
+    unsigned made_after; /* so many of them; the writer's, as what follows */
+    char **made;         /* collections that are known to be there */
     size_t made_count;
 };
 
@@ -34,6 +37,8 @@ void fb_mongo_collection_done(fb_documents *documents, mongoc_collection_t *coll
 /* Makes it if it is not there, so that its changes are told with what was before them. */
 void fb_mongo_make(fb_documents *documents, mongoc_client_t *client, const char *name);
 
+void fb_mongo_made_forget(fb_documents *documents);
+
 /* What a server says of one document for good: it is too large, or a rule of its collection's owner
  * is against it. Everything else may pass. */
 bool fb_mongo_is_for_good(int32_t code, fb_document_outcome *outcome);
@@ -42,7 +47,8 @@ bool fb_mongo_is_for_good(int32_t code, fb_document_outcome *outcome);
 bool fb_mongo_is_of_id(const char *message);
 
 /* put.c, find.c, fence.c, edits.c, watch.c: documents.h says what they do. */
-fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
+fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, bool *older, char *why,
+                         size_t why_len);
 fb_status fb_mongo_confirm(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
 fb_status fb_mongo_put(fb_documents *documents, const fb_document_change *changes, size_t count,
                        fb_document_outcome *outcomes, bool *durable, char *why, size_t why_len);

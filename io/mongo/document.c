@@ -182,9 +182,11 @@ fb_status fb_mongo_document_read(const bson_t *from, fb_document *out, fb_docume
     if (!read_bytes(&meta, "r", &out->record) || out->record.len == 0) {
         return FB_ERR_STORE_DAMAGED;
     }
-    int64_t start = 0, digest = 0;
+    int64_t start = 0, number = 0, digest = 0;
     read_number(&meta, "s", &start);
+    read_number(&meta, "n", &number);
     out->start = start > 0 ? (uint64_t)start : 0;
+    out->number = number > 0 ? (uint64_t)number : 0;
     if (!read_number(&meta, "t", &out->horizon)) out->horizon = INT64_MAX;
     out->edited = !read_number(&meta, "h", &digest) || digest != digest_of(from);
     return read_values(&meta, out, values);

@@ -18,46 +18,61 @@ static void concerns(const fb_documents *documents, bson_t *options)
     bson_append_document_end(options, &concern);
 }
 
-/* The number after the update, 0 on an error. */
-static int64_t update_fence(fb_documents *documents, bson_t *update, bson_error_t *error)
+static int64_t number_in(const bson_t *reply, const char *path)
+{
+    bson_iter_t at, value;
+    if (!bson_iter_init(&at, reply) || !bson_iter_find_descendant(&at, path, &value) ||
+        !BSON_ITER_HOLDS_INT64(&value)) {
+        return 0;
+    }
+    return bson_iter_int64(&value);
+}
+
+/* *start: the number after the update, 0 where there is none; *known: the greatest number of a
+ * start that it had been told before. False: it is not known whether it was carried out. */
+static bool update_fence(fb_documents *documents, bson_t *update, bool makes, int64_t *start,
+                         int64_t *known, bson_error_t *error)
 {
     char owner[33];
     fb_hex_text(documents->owner.b, sizeof documents->owner.b, owner);
     bson_t *command = BCON_NEW("findAndModify", BCON_UTF8(FENCE_COLLECTION), "query", "{", "_id",
                                BCON_UTF8(owner), "}", "update", BCON_ARRAY(update), "upsert",
-                               BCON_BOOL(true), "new", BCON_BOOL(true));
+                               BCON_BOOL(makes), "new", BCON_BOOL(true));
     bson_t options = BSON_INITIALIZER, reply;
     concerns(documents, &options);
-    int64_t start = 0;
-    bson_iter_t at, value;
     mongoc_client_t *client = mongoc_client_pool_pop(documents->pool);
-    if (mongoc_client_write_command_with_opts(client, documents->database, command, &options,
-                                              &reply, error) &&
-        bson_iter_init(&at, &reply) && bson_iter_find_descendant(&at, "value.start", &value) &&
-        BSON_ITER_HOLDS_INT64(&value)) {
-        start = bson_iter_int64(&value);
-    }
+    bool done = mongoc_client_write_command_with_opts(client, documents->database, command,
+                                                      &options, &reply, error);
+    *start = done ? number_in(&reply, "value.start") : 0;
+    *known = done ? number_in(&reply, "value.before") : 0;
     mongoc_client_pool_push(documents->pool, client);
     bson_destroy(&reply);
     bson_destroy(&options);
     bson_destroy(command);
-    return start;
+    return done;
 }
 
-fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, size_t why_len)
+fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, bool *older, char *why,
+                         size_t why_len)
 {
     bson_error_t error = {.message = "it gave no number"};
-    /* One above both what stands there and what the caller knows: the greater of two updates. */
-    bson_t *update =
-        BCON_NEW("0", "{", "$set", "{", "start", "{", "$max", "[", BCON_INT64((int64_t)*number + 1),
-                 "{", "$add", "[", "{", "$ifNull", "[", "$start", BCON_INT64(0), "]", "}",
-                 BCON_INT64(1), "]", "}", "]", "}", "}", "}");
-    int64_t start = update_fence(documents, update, &error);
+    /* One above both what stands there and what the caller knows: the greater of two updates. What
+     * stood there is told by the first of a process's tries that is carried out, though its answer
+     * may be lost. */
+    bson_t *update = BCON_NEW(
+        "0", "{", "$set", "{", "start", "{", "$max", "[", BCON_INT64((int64_t)*number + 1), "{",
+        "$add", "[", "{", "$ifNull", "[", "$start", BCON_INT64(0), "]", "}", BCON_INT64(1), "]",
+        "}", "]", "}", "by", BCON_OID(&documents->process), "before", "{", "$cond", "[", "{", "$eq",
+        "[", "$by", BCON_OID(&documents->process), "]", "}", "$before", "{", "$ifNull", "[",
+        "$start", BCON_INT64(0), "]", "}", "]", "}", "}", "}");
+    int64_t known, start;
+    bool done = update_fence(documents, update, true, &start, &known, &error);
     bson_destroy(update);
-    if (start <= 0) {
+    if (!done || start <= 0) {
         fb_mongo_say(why, why_len, "MongoDB takes no start", &error);
         return FB_ERR_UNREACHABLE;
     }
+    *older = known < (int64_t)*number;
     documents->start = start;
     *number = (uint64_t)start;
     return FB_OK;
@@ -67,13 +82,13 @@ fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, char *why, s
 fb_status fb_mongo_confirm(fb_documents *documents, uint64_t *number, char *why, size_t why_len)
 {
     bson_error_t error = {.message = "it gave no number"};
-    bson_t *update = BCON_NEW("0", "{", "$set", "{", "start", "{", "$ifNull", "[", "$start",
-                              BCON_INT64((int64_t)*number), "]", "}", "confirmed", "{", "$add", "[",
-                              "{", "$ifNull", "[", "$confirmed", BCON_INT64(0), "]", "}",
-                              BCON_INT64(1), "]", "}", "}", "}");
-    int64_t start = update_fence(documents, update, &error);
+    bson_t *update =
+        BCON_NEW("0", "{", "$set", "{", "confirmed", "{", "$add", "[", "{", "$ifNull", "[",
+                 "$confirmed", BCON_INT64(0), "]", "}", BCON_INT64(1), "]", "}", "}", "}");
+    int64_t known, start;
+    bool done = update_fence(documents, update, false, &start, &known, &error);
     bson_destroy(update);
-    if (start <= 0) {
+    if (!done) {
         fb_mongo_say(why, why_len, "MongoDB does not confirm the start", &error);
         return FB_ERR_UNREACHABLE;
     }

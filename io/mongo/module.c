@@ -101,6 +101,7 @@ static fb_status open_documents(const fb_documents_options *options, fb_document
     }
     mongoc_client_pool_max_size(documents->pool, FB_MONGO_CLIENTS_MAX);
     mongoc_client_pool_set_error_api(documents->pool, MONGOC_ERROR_API_VERSION_2);
+    bson_oid_init(&documents->process, NULL);
     documents->owner = options->owner;
     documents->timeout_ms = (int32_t)options->timeout_ms;
     *out = documents;
@@ -110,7 +111,7 @@ static fb_status open_documents(const fb_documents_options *options, fb_document
 static void close_documents(fb_documents *documents)
 {
     mongoc_client_pool_destroy(documents->pool);
-    for (size_t i = 0; i < documents->made_count; i++) free(documents->made[i]);
+    fb_mongo_made_forget(documents);
     free(documents->made);
     free(documents->database);
     free(documents);

@@ -148,11 +148,21 @@ static bool judge(putting *p, const bson_t *reply, bool *durable)
     return any && replaced == (int64_t)(p->operations - p->removals);
 }
 
+void fb_mongo_made_forget(fb_documents *documents)
+{
+    for (size_t i = 0; i < documents->made_count; i++) free(documents->made[i]);
+    documents->made_count = 0;
+}
+
 /* Once for each collection: made for the images of documents before a change, or, where it is
  * there, told to have them. A server that cannot do that, or does not let this user, goes without.
  */
 void fb_mongo_make(fb_documents *documents, mongoc_client_t *client, const char *name)
 {
+    /* One that was dropped is made again. */
+    unsigned drops = atomic_load(&documents->drops);
+    if (drops != documents->made_after) fb_mongo_made_forget(documents);
+    documents->made_after = drops;
     for (size_t i = 0; i < documents->made_count; i++) {
         if (strcmp(documents->made[i], name) == 0) return;
     }

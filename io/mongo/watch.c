@@ -130,6 +130,7 @@ static bool tell_event(watching *w, const bson_t *event)
     bson_t key, now, before, looked = BSON_INITIALIZER;
     if (strcmp(what, "drop") == 0 || strcmp(what, "rename") == 0 ||
         strcmp(what, "dropDatabase") == 0) {
+        atomic_fetch_add(&w->documents->drops, 1);
         tell(w, (fb_document_event){FB_DOCUMENT_DROPPED, name, {{0}}, NULL, NULL, {NULL, 0}});
         return true;
     }
@@ -237,6 +238,7 @@ static fb_status follow(watching *w)
             again = w->mode == WATCH_KEYS;
             if (again) w->mode = WATCH_IMAGES;
         } else if (last) {
+            atomic_fetch_add(&w->documents->drops, 1);
             tell(w, (fb_document_event){FB_DOCUMENT_DROPPED, "", {{0}}, NULL, NULL, {NULL, 0}});
             status = FB_ERR_CURSOR_OLD;
         } else {

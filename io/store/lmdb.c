@@ -28,6 +28,7 @@ typedef enum request_kind {
     REQUEST_WRITE = 3,
     REQUEST_SCRUB = 4,
     REQUEST_SERVED = 5, /* a job of the document store came back */
+    REQUEST_MISSED = 7, /* a reading of documents came back without what should be there */
     REQUEST_OUTER = 6,  /* another program did something to documents */
 } request_kind;
 
@@ -37,8 +38,9 @@ typedef struct request {
     uint64_t incarnation;
     uint64_t operation;
     uint64_t w;
-    fb_job *job;     /* SERVED */
-    fb_outer *outer; /* OUTER */
+    fb_job *job;         /* SERVED */
+    fb_outer *outer;     /* OUTER */
+    fb_reading *reading; /* MISSED */
     size_t len;
     uint8_t bytes[];
 } request;
@@ -70,6 +72,7 @@ struct fb_lmdb {
 
     /* The thread's own from here (the opener's before the thread runs). */
     fb_lmdb_env env;
+    uint64_t remake_after_ms;      /* the last try failed */
     fb_store_documents *documents; /* NULL: everything is here */
     uint64_t incarnation;
     uint64_t applied;
@@ -102,7 +105,7 @@ static request *request_new(request_kind kind, uint64_t incarnation, uint64_t op
 {
     request *r = malloc(sizeof *r + bytes.len);
     FB_ASSERT(r != NULL);
-    *r = (request){NULL, kind, incarnation, operation, w, NULL, NULL, bytes.len};
+    *r = (request){NULL, kind, incarnation, operation, w, NULL, NULL, NULL, bytes.len};
     if (bytes.len != 0) memcpy(r->bytes, bytes.p, bytes.len);
     return r;
 }
@@ -243,17 +246,18 @@ bool fb_lmdb_read_near(fb_lmdb *store, uint64_t incarnation, fb_span read_set, f
     return rc == 0 && same;
 }
 
-static void serve_read(fb_lmdb *store, const request *req)
+/* sure: see documents/reading.h. */
+static void read_set_serve(fb_lmdb *store, uint64_t operation, fb_span read_set, bool sure)
 {
-    fb_span answer, read_set = fb_span_of(req->bytes, req->len);
+    fb_span answer;
     int rc = store->env.env == NULL
                  ? MDB_PANIC
                  : fb_lmdb_env_read(&store->env, store->incarnation, read_set, &answer);
     if (rc == 0 && store->documents != NULL) {
         bool taken;
-        rc = fb_store_documents_read(store->documents, req->operation, store->incarnation,
+        rc = fb_store_documents_read(store->documents, operation, store->incarnation,
                                      store->applied, read_set,
-                                     fb_span_of(answer.p + 8, answer.len - 8), &taken);
+                                     fb_span_of(answer.p + 8, answer.len - 8), sure, &taken);
         if (rc == 0 && taken) return;
     }
     uint8_t alone[8];
@@ -263,10 +267,15 @@ static void serve_read(fb_lmdb *store, const request *req)
     }
     fb_lmdb_completion *c = completion_new(FB_LMDB_READ, rc, answer.len);
     memcpy(c->bytes, answer.p, answer.len);
-    c->operation = req->operation;
+    c->operation = operation;
     c->incarnation = store->incarnation;
     c->w = store->applied;
     completion_put(store, c);
+}
+
+static void serve_read(fb_lmdb *store, const request *req)
+{
+    read_set_serve(store, req->operation, fb_span_of(req->bytes, req->len), false);
 }
 
 static void serve_scrub(fb_lmdb *store, const request *req)
@@ -308,7 +317,7 @@ static void stats_after_commit(fb_lmdb *store, uint64_t sets)
 /* What is written for the group: its sets, or what stands for them where records are documents. */
 static int gather_sets(fb_lmdb *store, const request *group, size_t *count)
 {
-    size_t most = 1;
+    size_t most = 2;
     for (const request *r = group; r != NULL; r = r->next) most++;
     if (most > store->sets_cap) {
         fb_span *sets = realloc(store->sets, most * sizeof *sets);
@@ -321,6 +330,11 @@ static int gather_sets(fb_lmdb *store, const request *group, size_t *count)
     if (store->documents != NULL) {
         rc = fb_store_documents_clean(store->documents, &store->sets[0]);
         if (rc == 0 && store->sets[0].len != 0) *count = 1;
+        if (rc == 0 && group == NULL && store->incarnation != 0) {
+            fb_span *set = &store->sets[*count];
+            fb_store_documents_remake(store->documents, store->incarnation, store->applied, set);
+            if (set->len != 0) ++*count;
+        }
     }
     for (const request *r = group; rc == 0 && r != NULL; r = r->next) {
         fb_span *set = &store->sets[(*count)++];
@@ -512,11 +526,22 @@ static void serve_group(fb_lmdb *store, request *group)
 
 /* Documents. */
 
+static void document_missed(fb_lmdb *store, fb_reading *reading)
+{
+    request *r = request_new(REQUEST_MISSED, 0, 0, 0, (fb_span){NULL, 0});
+    r->reading = reading;
+    request_queue(store, r);
+}
+
 static void document_read(void *user, fb_reading *reading, fb_status status, fb_span answer,
                           const char *why)
 {
     fb_lmdb *store = user;
     uint8_t alone[8];
+    if (status == FB_ERR_NOT_FOUND) {
+        document_missed(store, reading);
+        return;
+    }
     if (status != FB_OK) {
         fb_store_be(alone, reading->incarnation, sizeof alone);
         answer = fb_span_of(alone, sizeof alone);
@@ -568,6 +593,21 @@ void fb_lmdb_outer_done(fb_lmdb *store, fb_outer *outer)
 void fb_lmdb_outer_again(fb_lmdb *store, fb_outer *outer)
 {
     fb_store_documents_outer_again(store->documents, outer);
+}
+
+/* It is made again if it should still be there, and read once more. */
+static void serve_missed(fb_lmdb *store, const request *req)
+{
+    fb_reading *reading = req->reading;
+    if (reading->incarnation == store->incarnation && store->env.env != NULL) {
+        fb_store_documents_missing(store->documents, reading);
+        int rc = 0;
+        while (rc == 0 && !store->failing && fb_store_documents_wants_remaking(store->documents)) {
+            rc = write_group(store, NULL);
+        }
+        read_set_serve(store, reading->operation, reading->read_set, true);
+    }
+    fb_reading_free(reading);
 }
 
 static void serve_served(fb_lmdb *store, const request *req)
@@ -636,10 +676,19 @@ static void serve(fb_lmdb *store, request *list)
         if (r->kind == REQUEST_SCRUB) serve_scrub(store, r);
         if (r->kind == REQUEST_BEGIN) serve_begin(store, r->incarnation);
         if (r->kind == REQUEST_SERVED) serve_served(store, r);
+        if (r->kind == REQUEST_MISSED) serve_missed(store, r);
         if (r->kind == REQUEST_OUTER) serve_outer(store, r);
         free(r);
     }
     serve_group(store, group);
+}
+
+/* When records whose documents are gone are made again; UINT64_MAX: there are none. */
+static uint64_t remake_at_ms(const fb_lmdb *store)
+{
+    bool wanted = store->documents != NULL && !store->failing && store->incarnation != 0 &&
+                  fb_store_documents_wants_remaking(store->documents);
+    return wanted ? store->remake_after_ms : UINT64_MAX;
 }
 
 /* Without a write set that takes them along; they may stay where that fails. */
@@ -647,10 +696,13 @@ static void clean_documents(fb_lmdb *store, bool idle)
 {
     if (store->documents == NULL || store->failing || store->env.env == NULL ||
         (!fb_store_documents_wants_cleaning(store->documents, idle) &&
+         remake_at_ms(store) > fb_clock_awake_or_not_ms() &&
          !fb_store_documents_has_token(store->documents))) {
         return;
     }
-    (void)write_group(store, NULL);
+    if (write_group(store, NULL) != 0) {
+        store->remake_after_ms = fb_clock_awake_or_not_ms() + FB_LMDB_RETRY_MAX_MS;
+    }
 }
 
 /* Waits for requests, or until kept write sets are due, or documents again, or until it is idle
@@ -664,6 +716,7 @@ static bool wait_for_work(fb_lmdb *store)
                   fb_store_documents_wants_cleaning(store->documents, true);
     uint64_t idle_ms = fb_clock_awake_or_not_ms() + FB_STORE_SERVED_IDLE_MS;
     if (served && idle_ms < again_ms) again_ms = idle_ms;
+    if (remake_at_ms(store) < again_ms) again_ms = remake_at_ms(store);
     bool again = store->held == NULL && again_ms != UINT64_MAX;
     struct timespec due = store->held_due;
     if (again) {
@@ -719,6 +772,7 @@ static void store_free(fb_lmdb *store)
         request *next = store->requests->next;
         fb_job_free(store->requests->job);
         fb_outer_free(store->requests->outer);
+        fb_reading_free(store->requests->reading);
         free(store->requests);
         store->requests = next;
     }

@@ -93,3 +93,17 @@ fb_span fb_key_wanted(uint8_t *out, uint32_t area, fb_id node, uint64_t incarnat
     fb_write_u64(&w, incarnation);
     return fb_writer_span(&w);
 }
+
+fb_status fb_life_decode(fb_span value, fb_life *out)
+{
+    fb_reader r = fb_reader_of(value);
+    uint8_t version = fb_read_u8(&r);
+    if (!r.failed && version != 1) return FB_ERR_VERSION_NEWER;
+    out->batch = fb_read_u64(&r);
+    out->last_seq = fb_read_u64(&r);
+    fb_read_into(&r, out->hash, 32);
+    out->previous_incarnation = fb_read_u64(&r);
+    out->previous_number = fb_read_u64(&r);
+    out->claim = fb_reader_left(&r) != 0 ? fb_read_u64(&r) : FB_CLAIM_FIRST;
+    return fb_reader_done(&r) && out->batch != 0 ? FB_OK : FB_ERR_STORE_DAMAGED;
+}

@@ -4,6 +4,7 @@
 #ifndef FB_DATABASE_KEYS_H
 #define FB_DATABASE_KEYS_H
 
+#include "protocol/base/error.h"
 #include "protocol/base/limits.h"
 #include "protocol/base/types.h"
 #include "protocol/database/dot.h"
@@ -18,6 +19,15 @@ fb_span fb_key_area(uint8_t *out, uint32_t area);
 fb_span fb_key_record(uint8_t *out, uint32_t area, fb_id record);
 fb_span fb_key_field(uint8_t *out, uint32_t area, fb_id record, fb_span name,
                      const uint8_t dot[FB_DOT_BYTES]);
+
+/* What stands under the key of a vector: of a head or of a closed life. */
+typedef struct fb_life {
+    uint64_t batch, last_seq;
+    uint8_t hash[32];
+    uint64_t previous_incarnation, previous_number;
+    uint64_t claim;
+} fb_life;
+fb_status fb_life_decode(fb_span value, fb_life *out);
 
 #define FB_VECTOR_KEY_BYTES    30u /* tag, state, area, node, incarnation */
 #define FB_BATCH_KEY_BYTES     37u

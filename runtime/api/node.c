@@ -88,6 +88,8 @@ static void status_outer(fb_text *out, const fb_worker_stats *documents,
     fb_json_number(out, "left_alone", (int64_t)import->left);
     fb_json_number(out, "lost", (int64_t)import->lost);
     fb_json_number(out, "late", (int64_t)documents->late);
+    fb_json_number(out, "made_again", (int64_t)documents->remade);
+    fb_json_number(out, "not_proven", (int64_t)documents->not_equal);
 }
 
 static void status_documents(fb_text *out, const fb_lmdb_stats *store,

@@ -215,6 +215,9 @@ void fb_sim_at_server(fb_sim_world *world, uint32_t ref, uint32_t stamp)
     c->to_come--;
     uint8_t kind = c->kind & 0x7f;
     if (kind == FB_HANDING_FENCE) {
+        if (d->server.by != c->life) d->server.before = d->server.fence;
+        d->server.by = c->life;
+        c->older = d->server.before < c->number;
         d->server.fence = fb_max_u64(d->server.fence, c->number) + 1;
         c->number = d->server.fence;
     } else if (kind == FB_HANDING_CONFIRM) {
@@ -269,6 +272,7 @@ void fb_sim_documents_answered(fb_sim_documents *d, uint32_t place)
     switch ((fb_handing_kind)(c->kind & 0x7f)) {
     case FB_HANDING_FENCE:
         fb_handing_fenced(h, now_ms, status, c->number);
+        if (told && c->older) fb_sim_documents_hears(d);
         for (uint32_t i = 0; told && i < d->server.count; i++) {
             d->server.documents[i].confirmed = true;
         }
@@ -321,15 +325,37 @@ void fb_sim_documents_taken_over(fb_sim_documents *d)
                     FB_SIM_DOCUMENTS_TAKEN_OVER, d->world->nodes[d->node].boots);
 }
 
+/* Of what is on its way everything was carried out right before, or never is. */
+static void drop(fb_sim_documents *d)
+{
+    fb_sim_world *world = d->world;
+    fb_sim_documents_server_clear(&d->server);
+    d->server.fence = d->server.before = d->server.writer = 0;
+    d->server.by = 0;
+    for (uint32_t i = 0; i < FB_SIM_DOCUMENTS_CALLS; i++) {
+        if ((d->calls[i].kind & 0x7f) == FB_HANDING_PUT) d->calls[i].vanishes = true;
+    }
+    d->dropped = true;
+    d->dropped_ns = world->now_ns;
+    d->calls_made++;
+    world->fired[FB_SIM_FAULT_DOC_DROPPED]++;
+    if (!d->up) return; /* it hears of it when it begins */
+    fb_sim_schedule(world, world->now_ns + bits_of(d, DRAW_DELAY) % (3000 * MS), d->node,
+                    FB_SIM_AT_DOCUMENTS, FB_SIM_DOCUMENTS_DROPPED, world->nodes[d->node].boots);
+}
+
 void fb_sim_documents_weather(fb_sim_world *world, const fb_sim_window *w)
 {
     fb_sim_documents *d = world->nodes[w->a].documents;
     if (d == NULL) return;
+    if (w->fault == FB_SIM_FAULT_DOC_DROPPED && w->active) drop(d);
     d->server.full = over(d, FB_SIM_FAULT_DOC_FULL) != NULL;
     d->server.deposed = over(d, FB_SIM_FAULT_DOC_FAILOVER) != NULL;
     if (w->fault != FB_SIM_FAULT_DOC_RIVAL) return;
     if (w->active) {
-        d->rival = ++d->server.fence;
+        d->server.fence = fb_max_u64(d->server.fence, d->handing.start) + 1;
+        d->server.by = 0;
+        d->rival = d->server.fence;
         d->overtaken = true;
     } else if (d->rival != 0) {
         d->rival = 0;

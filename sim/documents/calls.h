@@ -9,6 +9,7 @@
 #define FB_SIM_DOCUMENTS_WAKE       0x80000000u
 #define FB_SIM_DOCUMENTS_READ       0x40000000u
 #define FB_SIM_DOCUMENTS_TAKEN_OVER 0x20000000u
+#define FB_SIM_DOCUMENTS_DROPPED    0x10000000u
 
 /* Where another process has taken a node over and is gone, its operator starts the node again. */
 void fb_sim_documents_taken_over(fb_sim_documents *d);

@@ -124,6 +124,34 @@ static void clean(fb_sim_documents *d)
     if (!fb_sim_store_apply(&d->local, set)) wrong_disk(d, 1);
 }
 
+/* Records whose documents are gone, while no group is open. */
+static void remake(fb_sim_documents *d)
+{
+    const fb_sim_node *node = &d->world->nodes[d->node];
+    if (node->core == NULL || node->needs_start) return;
+    while (d->keeping.touched_count == 0 && fb_keeping_wants_remaking(&d->keeping)) {
+        fb_span set;
+        fb_job *job;
+        clean(d);
+        fb_keeping_remake(&d->keeping, node->incarnation, node->applied_w, &set);
+        if (set.len != 0 && !fb_sim_store_apply(&d->local, set)) wrong_disk(d, 1);
+        wrong_disk(d, fb_keeping_over(&d->keeping, true, 0, 0, &job));
+        if (job != NULL) fb_handing_job(&d->handing, job);
+    }
+}
+
+bool fb_sim_documents_lately_dropped(const fb_sim_documents *d)
+{
+    return d->dropped ||
+           (d->dropped_ns != 0 && d->world->now_ns - d->dropped_ns < 2 * FB_SIM_DOCUMENTS_LATE_NS);
+}
+
+void fb_sim_documents_hears(fb_sim_documents *d)
+{
+    d->dropped = false;
+    wrong_disk(d, fb_keeping_dropped_all(&d->keeping));
+}
+
 void fb_sim_documents_flush(fb_sim_documents *d)
 {
     clean(d);
@@ -134,6 +162,7 @@ void fb_sim_documents_flushed(fb_sim_documents *d, bool durable, uint64_t incarn
     fb_job *job;
     wrong_disk(d, fb_keeping_over(&d->keeping, durable, incarnation, w, &job));
     if (job != NULL) fb_handing_job(&d->handing, job);
+    remake(d);
     fb_sim_documents_pump(d);
 }
 
@@ -240,6 +269,7 @@ void fb_sim_documents_pump(fb_sim_documents *d)
     d->pumping = true;
     for (;;) {
         fb_job *again;
+        remake(d);
         wrong_disk(d, fb_keeping_again(&d->keeping, now_ms(d), &again));
         if (again != NULL) {
             fb_handing_job(&d->handing, again);
@@ -369,6 +399,41 @@ bool fb_sim_documents_read(fb_sim_documents *d, uint64_t operation, fb_span read
     return true;
 }
 
+static void missing(void *user, uint32_t area, fb_id id)
+{
+    fb_sim_documents *d = user;
+    fb_keeping_missing(&d->keeping, (fb_split_record){area, id});
+}
+
+/* What it missed is made again, if it should still be there, and it begins anew. */
+static void read_again(fb_sim_documents *d, uint32_t place)
+{
+    fb_sim_world *world = d->world;
+    const fb_sim_node *node = &world->nodes[d->node];
+    fb_sim_documents_reading *r = &d->readings[place];
+    uint64_t operation = r->reading->operation;
+    bool waits = d->keeping.touched_count != 0; /* for a group to end */
+    if (!waits) {
+        fb_reading_missing(r->reading, missing, d);
+        fb_writer w = fb_writer_of(world->scratch, world->scratch_bytes);
+        fb_span read_set = fb_sim_blob_bytes(&world->blobs, r->read_set);
+        remake(d);
+        if (!fb_sim_store_read(&d->local, read_set, &w)) wrong_disk(d, 1);
+        fb_reading_free(r->reading);
+        wrong_disk(d,
+                   fb_reading_begin(&d->keeping.split, read_set, fb_writer_span(&w), &r->reading));
+        if (r->reading == NULL) return;
+        r->reading->operation = operation;
+        r->reading->incarnation = node->incarnation;
+        r->reading->w = node->applied_w;
+        r->reading->sure = true;
+        r->sets = d->sets;
+    }
+    fb_sim_schedule(world, world->now_ns + read_delay(d), d->node, FB_SIM_AT_DOCUMENTS,
+                    FB_SIM_DOCUMENTS_READ | place, node->boots);
+    fb_sim_documents_pump(d);
+}
+
 static void read_on(fb_sim_documents *d, uint32_t place)
 {
     fb_sim_world *world = d->world;
@@ -390,6 +455,10 @@ static void read_on(fb_sim_documents *d, uint32_t place)
         return;
     }
     bool current = r->reading->incarnation == node->incarnation && !node->needs_start;
+    if (status == FB_ERR_NOT_FOUND) {
+        read_again(d, place);
+        return;
+    }
     fb_event event = {.kind = FB_EV_READ_DONE, .a = r->reading->operation, .b = r->reading->w};
     fb_writer w = fb_writer_of(world->scratch, world->scratch_bytes);
     if (status == FB_OK) {
@@ -414,6 +483,9 @@ void fb_sim_at_documents(fb_sim_world *world, uint32_t index, uint32_t ref, uint
     if (!d->up || node->core == NULL || stamp != node->boots) return;
     if (ref == FB_SIM_DOCUMENTS_WAKE) {
         d->wake_ns = FB_NEVER;
+        fb_sim_documents_pump(d);
+    } else if (ref == FB_SIM_DOCUMENTS_DROPPED) {
+        if (d->dropped) fb_sim_documents_hears(d);
         fb_sim_documents_pump(d);
     } else if (ref == FB_SIM_DOCUMENTS_TAKEN_OVER) {
         fb_sim_crash(world, index, 100 * MS);

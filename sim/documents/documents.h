@@ -37,6 +37,7 @@ typedef struct fb_sim_documents_call {
     bool vanishes;   /* it is carried out, and taken back with the server that did it */
     uint64_t number;
     bool durable;
+    bool older;            /* of a fence: there was none, or one from before */
     uint32_t first, count; /* changes that are carried out */
     uint32_t all;
     fb_sim_blob changes;  /* fb_sim_document_change */
@@ -76,8 +77,10 @@ typedef struct fb_sim_documents {
     fb_sim_documents_life lives[FB_SIM_DOCUMENTS_LIVES];
     uint64_t lives_seen;
     bool job_overtaken;
-    bool overtaken; /* there was one since the last boot */
-    uint64_t rival; /* the start of another process of this node; 0: there is none */
+    bool overtaken;      /* there was one since the last boot */
+    bool dropped;        /* and the process has not heard of it */
+    uint64_t dropped_ns; /* the last time */
+    uint64_t rival;      /* the start of another process of this node; 0: there is none */
 } fb_sim_documents;
 
 /* The layout of what each node with documents has; node->documents is set. */
@@ -107,6 +110,11 @@ bool fb_sim_documents_wait(const fb_sim_world *world);
 /* Entries of the queue: of the node, and of its server. */
 void fb_sim_at_documents(fb_sim_world *world, uint32_t node, uint32_t ref, uint32_t stamp);
 void fb_sim_at_server(fb_sim_world *world, uint32_t ref, uint32_t stamp);
+
+/* What was put before, and what is on its way, may be gone: so long after a drop. */
+bool fb_sim_documents_lately_dropped(const fb_sim_documents *d);
+/* The process hears of it. */
+void fb_sim_documents_hears(fb_sim_documents *d);
 
 /* A window of the weather about documents begins or ends. */
 void fb_sim_documents_weather(fb_sim_world *world, const fb_sim_window *window);

@@ -40,7 +40,9 @@ typedef struct fb_sim_documents_server {
     fb_sim_blobs *blobs;
     fb_sim_document *documents; /* by collection and id; one that was removed stays, as not there */
     uint32_t count;
-    uint64_t fence;  /* the greatest start */
+    uint64_t fence; /* the greatest start; 0: none, or it was dropped with all the rest */
+    uint32_t by;    /* the process that raised it last, and what stood there before that */
+    uint64_t before;
     uint64_t writer; /* the greatest start that a document was put with */
     bool full;       /* nothing is put */
     bool deposed;    /* reads are answered with what was */

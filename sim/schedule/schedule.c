@@ -197,6 +197,7 @@ static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
                               TIME_MOST, 0},
     [FB_SIM_FAULT_LEAVE] = {FB_SIM_WHO_ARROW, "every", FB_SIM_SHAPE_TIME, NULL, FB_SIM_SHAPE_NONE,
                             TIME_MOST, 0},
+    [FB_SIM_FAULT_DOC_DROPPED] = {BARE(FB_SIM_WHO_NODE)},
 };
 
 const char *const fb_sim_crash_at_names[FB_SIM_CRASH_AT_KINDS + 1] = {NULL, "io", "send", "timer"};

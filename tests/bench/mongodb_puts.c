@@ -170,7 +170,8 @@ int main(int argc, char **argv)
     FB_ASSERT(fb_documents_load(FB_DOCUMENTS_MONGO, &ops, why, sizeof why) == FB_OK);
     FB_ASSERT(ops->open(&options, &documents, why, sizeof why) == FB_OK);
     uint64_t start = 0;
-    FB_ASSERT(ops->fence(documents, &start, why, sizeof why) == FB_OK);
+    bool older;
+    FB_ASSERT(ops->fence(documents, &start, &older, why, sizeof why) == FB_OK);
     mongoc_uri_t *uri = mongoc_uri_new(argv[1]);
     mongoc_client_t *client = mongoc_client_new_from_uri(uri);
     mongoc_collection_t *bare =

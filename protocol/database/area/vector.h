@@ -5,6 +5,7 @@
 
 #include "protocol/base/cursor.h"
 #include "protocol/database/database.h"
+#include "protocol/database/keys.h"
 #include "protocol/store/ops.h"
 
 #define FB_VECTOR_VALUE_BYTES (1u + 8 + 8 + 32 + 8 + 8 + 8)
@@ -64,14 +65,6 @@ void fb_vector_put(fb_node *node, uint32_t entry);
 /* A later life took it up: it is a head no more. Puts two entries. */
 void fb_vector_close(fb_node *node, uint32_t entry);
 void fb_vectors_durable(fb_node *node);
-/* A stored value, of a head or of a closed life. */
-typedef struct fb_life {
-    uint64_t batch, last_seq;
-    uint8_t hash[32];
-    uint64_t previous_incarnation, previous_number;
-    uint64_t claim;
-} fb_life;
-fb_status fb_life_decode(fb_span value, fb_life *out);
 /* Digest of the durable vector of an area; zeros when it is empty. */
 const uint8_t *fb_area_digest(fb_node *node, uint32_t area);
 /* Writes the executed vector of the space's own area, and the signer's claim unless it is the first

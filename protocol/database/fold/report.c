@@ -418,7 +418,7 @@ static bool is_here(const fb_node *node, void *user, fb_id area, fb_id peer, uin
     for (uint32_t at = fb_area_get(node, index)->entries; at != 0;) {
         const fb_vector *v = fb_vector_get(node, at - 1);
         at = v->next;
-        if (!fb_id_equal(v->node, peer) || v->incarnation != incarnation) continue;
+        if (v->closed || v->incarnation != incarnation || !fb_id_equal(v->node, peer)) continue;
         return v->durable_batch >= batch;
     }
     uint8_t want[LIFE_BYTES];

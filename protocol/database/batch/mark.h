@@ -12,6 +12,7 @@
 
 #include "protocol/database/batch/batch.h"
 #include "protocol/database/record/record.h"
+#include "protocol/store/ops.h"
 
 /* The shortest field that sets something: two lengths, kind, operation, dots, form, salt. */
 #define FB_MARK_FIELD_BYTES_MIN 29u
@@ -36,6 +37,13 @@ uint32_t fb_mark_bits(const fb_batch *batch, const fb_change *changes);
 /* False, and no bits: it does not follow the format. */
 bool fb_mark_read(fb_span bytes, fb_mark *out);
 void fb_mark_write(fb_writer *w, const fb_mark *mark);
+
+/* An operation that goes through batches reads their marks beside them, as its second range. The
+ * mark of a batch, by its key; no bits: there is none. */
+#define FB_MARK_RANGE 1u
+void fb_mark_of(const fb_node *node, const fb_op *op, fb_span batch, fb_mark *out);
+/* It was not read, because the marks before it filled the answer. */
+bool fb_mark_is_unread(const fb_node *node, const fb_op *op, fb_span batch);
 
 static inline bool fb_mark_has(const uint8_t *set, uint32_t bit)
 {

@@ -448,28 +448,6 @@ static void begin_page(fb_node *node, fb_op_run run, size_t bytes, size_t entrie
     fb_op_issue(node, op);
 }
 
-static void mark_of(const fb_node *node, const fb_op *op, fb_span batch, fb_mark *out)
-{
-    uint32_t count = fb_op_range_count(node, op, 1);
-    out->bits = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        fb_read_entry entry = fb_op_range_entry(node, op, 1, i);
-        if (memcmp(entry.key.p + 1, batch.p + 1, batch.len - 1) != 0) continue;
-        (void)fb_mark_read(entry.value, out);
-        return;
-    }
-}
-
-/* Of a batch behind the last mark that was read nothing is known. */
-static bool is_unread(const fb_node *node, const fb_op *op, fb_span batch)
-{
-    if (fb_op_range_whole(node, op, 1)) return false;
-    uint32_t count = fb_op_range_count(node, op, 1);
-    if (count == 0) return true;
-    fb_span last = fb_op_range_entry(node, op, 1, count - 1).key;
-    return memcmp(batch.p + 1, last.p + 1, FB_BATCH_KEY_BYTES - 1) > 0;
-}
-
 /* Lives of the dots that the record at hand keeps. */
 static void add_kept_lives(fb_node *node)
 {
@@ -529,7 +507,7 @@ static void scan_run(fb_node *node, fb_op *op)
         m->page = 0;
         while (m->page < count) {
             fb_read_entry entry = fb_op_range_entry(node, op, 0, m->page);
-            if (is_unread(node, op, entry.key) || !page_lives(node, entry)) break;
+            if (fb_mark_is_unread(node, op, entry.key) || !page_lives(node, entry)) break;
             m->page++;
         }
         /* One that names more lives than are kept is merged with those there are. */
@@ -554,7 +532,7 @@ static void scan_run(fb_node *node, fb_op *op)
         fb_id signer;
         fb_read_entry entry = fb_op_range_entry(node, op, 0, i);
         if (!may_touch(node, entry) || !take_batch(node, entry, &batch, &signer)) continue;
-        mark_of(node, op, entry.key, &mark);
+        fb_mark_of(node, op, entry.key, &mark);
         merge_batch(node, &at, &batch, signer);
     }
     if (page_over(node, op, m->page)) {

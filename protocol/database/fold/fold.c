@@ -277,16 +277,6 @@ static bool ask_records(fb_node *node, fb_op *op, fold_context *c)
     return true;
 }
 
-/* A batch whose mark was not read, because the marks before it filled the answer. */
-static bool is_unread(const fb_node *node, const fb_op *op, fb_span batch)
-{
-    if (fb_op_range_whole(node, op, 1)) return false;
-    uint32_t count = fb_op_range_count(node, op, 1);
-    if (count == 0) return true;
-    fb_span last = fb_op_range_entry(node, op, 1, count - 1).key;
-    return memcmp(batch.p + 1, last.p + 1, FB_BATCH_KEY_BYTES - 1) > 0;
-}
-
 /* Chooses what this step is about and asks for its records. The batches are kept by their keys:
  * when the records are there, others may stand between them. */
 static void choose(fb_node *node, fb_op *op, fold_context *c)
@@ -302,7 +292,7 @@ static void choose(fb_node *node, fb_op *op, fold_context *c)
         if (entry.key.len != FB_BATCH_KEY_BYTES) break;
         /* The last one of a page is looked at again with what follows it. */
         if (i + 1 == count && !whole && c->any) break;
-        if (c->any && is_unread(node, op, entry.key)) break;
+        if (c->any && fb_mark_is_unread(node, op, entry.key)) break;
         batch_key k = key_of(entry.key);
         fb_batch batch;
         bool reports = area->kind == FB_AREA_REPORTS;
@@ -338,19 +328,6 @@ static void choose(fb_node *node, fb_op *op, fold_context *c)
     if (c->folds.p == NULL || !ask_records(node, op, c)) {
         if (kept.at != 0) area->flawed = true;
         c->records = 0;
-    }
-}
-
-/* The mark of this batch; no bits: there is none. */
-static void mark_of(const fb_node *node, const fb_op *op, fb_span batch, fb_mark *out)
-{
-    uint32_t count = fb_op_range_count(node, op, 1);
-    memset(out, 0, sizeof *out);
-    for (uint32_t i = 0; i < count; i++) {
-        fb_read_entry entry = fb_op_range_entry(node, op, 1, i);
-        if (memcmp(entry.key.p + 1, batch.p + 1, FB_BATCH_KEY_BYTES - 1) != 0) continue;
-        (void)fb_mark_read(entry.value, out);
-        return;
     }
 }
 
@@ -413,7 +390,7 @@ static void judge(fb_node *node, fb_op *op, const fold_context *c, fb_read_entry
         if (gone) take_away(node, area, entry.key, &k);
         return;
     }
-    mark_of(node, op, entry.key, &mark);
+    fb_mark_of(node, op, entry.key, &mark);
     if (mark.bits != now.bits) memset(&mark, 0, sizeof mark);
     bool valid = mark.incarnation == node->incarnation && mark.pass >= area->pass_from;
     if (valid && mark.pass == area->pass) return; /* it was the last one of a page */

@@ -117,7 +117,6 @@ static void next(fb_outer_import *import)
             done(import);
             continue;
         case FB_OUTER_DROPPED:
-            import->stats.dropped = true;
             import->told(import->user, "documents_dropped", outer);
             done(import);
             continue;

@@ -22,7 +22,6 @@ typedef struct fb_import_stats {
     uint64_t overwritten; /* fields or removals that lost against a later write of this node */
     uint64_t left;        /* documents that no record can be like: left alone */
     uint64_t lost;        /* records whose document was removed without a trace */
-    bool dropped;         /* a whole collection of documents is gone */
 } fb_import_stats;
 
 typedef struct fb_outer_import {

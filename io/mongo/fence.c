@@ -45,6 +45,10 @@ static bool update_fence(fb_documents *documents, bson_t *update, bool makes, in
                                                       &options, &reply, error);
     *start = done ? number_in(&reply, "value.start") : 0;
     *known = done ? number_in(&reply, "value.before") : 0;
+    /* That there is none is said, and not taken from an answer that says nothing. */
+    bson_iter_t value;
+    done = done && (*start > 0 ||
+                    (bson_iter_init_find(&value, &reply, "value") && BSON_ITER_HOLDS_NULL(&value)));
     mongoc_client_pool_push(documents->pool, client);
     bson_destroy(&reply);
     bson_destroy(&options);
@@ -93,5 +97,7 @@ fb_status fb_mongo_confirm(fb_documents *documents, uint64_t *number, char *why,
         return FB_ERR_UNREACHABLE;
     }
     *number = (uint64_t)start;
+    /* The next one that is raised is not a repetition of the one that is gone. */
+    if (start == 0) bson_oid_init(&documents->process, NULL);
     return FB_OK;
 }

@@ -108,6 +108,12 @@ static int64_t count_in(const bson_t *reply, const char *key)
     return bson_iter_init_find(&at, reply, key) ? bson_iter_as_int64(&at) : 0;
 }
 
+/* Each replacement that is done finds a document or makes one. */
+static int64_t replaced_in(const bson_t *reply)
+{
+    return count_in(reply, "nMatched") + count_in(reply, "nUpserted");
+}
+
 /* What the server says of each operation that failed, and of how lasting the others are. False: it
  * is no answer to the whole bulk. A bulk is several commands, and those behind one that fails are
  * not sent; so each replacement must be accounted for: it matched, was inserted or has an error. */
@@ -115,7 +121,7 @@ static bool judge(putting *p, const bson_t *reply, bool *durable)
 {
     bson_iter_t at, errors, one;
     bool any = false;
-    int64_t replaced = count_in(reply, "nMatched") + count_in(reply, "nUpserted");
+    int64_t replaced = replaced_in(reply);
     /* A write concern that was not satisfied leaves open whether the rest lasts. */
     *durable =
         !(bson_iter_init_find(&at, reply, "writeConcernErrors") && BSON_ITER_HOLDS_ARRAY(&at) &&
@@ -215,6 +221,10 @@ static fb_status execute(putting *p, size_t count, bool *durable)
         if (mongoc_bulk_operation_execute(bulk, &reply, &error) == 0) {
             fb_mongo_say(p->why, p->why_len, "MongoDB did not take documents", &error);
             if (!judge(p, &reply, durable)) status = FB_ERR_UNREACHABLE;
+        } else if (replaced_in(&reply) != (int64_t)(p->operations - p->removals)) {
+            /* Nothing failed, and not everything was done: it answers something else. */
+            snprintf(p->why, p->why_len, "MongoDB answers another question");
+            status = FB_ERR_UNREACHABLE;
         }
     }
     bson_destroy(&reply);

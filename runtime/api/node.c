@@ -101,7 +101,6 @@ static void status_documents(fb_text *out, const fb_lmdb_stats *store,
     fb_json_member(out, "kind", "mongodb");
     fb_json_member(out, "state",
                    documents->locked        ? "taken_over"
-                   : import->dropped        ? "dropped"
                    : documents->why[0] != 0 ? "unreachable"
                    : !documents->fenced     ? "not_used_yet"
                                             : "ok");

@@ -59,6 +59,7 @@ class MongoRelay:
     lose     the server does what is asked; its answer does not come back, the connection breaks
     hold     the connection breaks, and the server gets the question when `release` says so
     wait     the answer is given when `release` says so
+    twice    the server is asked twice, as by a network that repeats; the first answer is lost
     nonsense the answer is a document that says nothing of what it should
     short    half of the answer is given, and the connection breaks"""
 
@@ -140,6 +141,10 @@ class MongoRelay:
                     held.start()
                     far = None
                     return
+                if action == "twice":
+                    far.sendall(message)
+                    if _message(far) is None:
+                        return
                 far.sendall(message)
                 while True:
                     answer = _message(far)

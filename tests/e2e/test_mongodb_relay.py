@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens to a question or an answer on the way between a node and its MongoDB, at each point of the
 protocol: nothing acknowledged is lost, nothing is there twice, and the node goes on by itself."""
+import threading
 import uuid
 
 import pytest
 
 from mongo_relay import MongoRelay
 from mongod import collection, documents, shown
-from node import eventually
+from node import HANGS_S, eventually
 from test_mongodb import mongod, state  # noqa: F401
 from test_mongodb_outer import changed, put, watching
 
@@ -27,7 +28,7 @@ def begin(net, relay):
     return a
 
 
-BREAKS = ("cut", "lose", "nonsense", "short")
+BREAKS = ("cut", "lose", "nonsense", "short", "twice")
 COMMANDS = ("update", "delete", "find", "findAndModify", "getMore", "aggregate", "hello")
 
 
@@ -88,6 +89,57 @@ def test_a_bulk_that_comes_late_does_not_bring_back_what_was_removed_since(net, 
     assert sorted(documents(mongod.client, "records", "notes")) == [
         row["id"] for row in a.rows("record", "list", "lab", "notes")]
     relay2.close()
+
+
+def test_an_insert_whose_answer_was_lost_is_no_failure(net, mongod, relay):  # noqa: F811
+    """D.5 69 and 70: the key is there already when the same document is put once more, or when another
+    program was first; neither is a failure, and neither is a second document."""
+    a = begin(net, relay)
+    put(a, "n=0")
+    for action in ("lose", "twice", "lose"):
+        relay.plan("update", action)
+        record = put(a, f'n="{action}"')
+        assert shown(mongod.client, "records", "notes")[record] == {"n": action}
+    assert state(a)["refused"] == 0
+    assert len(documents(mongod.client, "records", "notes")) == 4
+    assert a.json("status")["starts"] == 1
+
+
+def test_a_server_that_takes_no_writes_holds_them_up_and_nothing_else(net, mongod, relay):  # noqa: F811
+    """Full or read-only: told, waited for, and written once when it takes them again."""
+    a = begin(net, relay)
+    record = put(a, "n=0")
+    for code in (14031, 10107, 11600, 189):  # no room, no primary, shutting down, stepped down
+        mongod.fail("alwaysOn", failCommands=["update", "delete", "findAndModify"], errorCode=code)
+        refused = []
+        writer = threading.Thread(target=lambda: refused.append(put(a, f"n={code}", record=record)))
+        writer.start()
+        eventually(lambda: state(a), lambda s: s["state"] == "unreachable" and s["error"] != "")
+        assert a.json("record", "get", "lab", "notes", record)["fields"]
+        assert shown(mongod.client, "records", "notes")[record] != {"n": code}
+        mongod.fail("off")
+        writer.join(timeout=HANGS_S)
+        assert refused == [record]
+        assert shown(mongod.client, "records", "notes")[record] == {"n": code}
+        eventually(lambda: state(a), lambda s: s["state"] == "ok" and s["waiting"] == 0)
+    assert a.json("status")["starts"] == 1
+
+
+def test_records_of_every_size_are_documents_or_stay_where_they_are(net, mongod, relay):  # noqa: F811
+    """D.5 71 and 73: no entry of the local store is in a document, a bulk of large ones is divided, and
+    what no document can hold is told and is nobody else's trouble."""
+    a = begin(net, relay)
+    put(a, "n=0")
+    del relay.seen[:]
+    big = "x" * 40_000
+    lines = "".join(f'{{"fields":{{"n":{n},"big":"{big}"}}}}\n' for n in range(64))
+    a.call("record", "import", "lab", "notes", "-", stdin=lines)
+    updates = [document for name, document in relay.seen if name == "update"]
+    assert sum(len(update["updates"]) for update in updates) == 64
+    found = documents(mongod.client, "records", "notes")
+    assert sum(one.get("big") == big for one in found.values()) == 64
+    assert all(set(one["_faberio"]) == set("vsnthra") for one in found.values())
+    assert state(a)["too_large"] == 0
 
 
 def test_a_slow_answer_is_waited_for(net, mongod, relay):  # noqa: F811

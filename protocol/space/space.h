@@ -14,6 +14,9 @@
 #include "protocol/core/internal.h"
 #include "protocol/database/database.h"
 
+/* Of the entry of a space in the store (docs/WIRE-FORMATS.md, "Space"): 1 has no recovery key. */
+#define FB_SPACE_STORED_VERSION 2u
+
 typedef enum fb_member_status {
     FB_MEMBER_NONE = 0,
     FB_MEMBER_APPROVED = 1,

@@ -6,7 +6,6 @@
 #include "protocol/store/keys.h"
 
 #define VALUE_VERSION 1u
-#define SPACE_VERSION 2u /* 1 has no recovery key */
 #define KEY_BYTES     32u
 #define LOAD_BYTES    3072u /* of one page: the smallest operation_bytes has room for it */
 
@@ -40,7 +39,7 @@ static void begin(put_entry *e, fb_tag tag, uint32_t number, size_t most)
 static void begin_space(const fb_node *node, put_entry *e, uint32_t space, enum space_item item)
 {
     begin(e, FB_TAG_SPACE, fb_space_at(node, space)->local, FB_SPACE_PUT_BYTES);
-    e->value[0] = SPACE_VERSION;
+    e->value[0] = FB_SPACE_STORED_VERSION;
     fb_write_u8(&e->k, (uint8_t)item);
 }
 
@@ -210,10 +209,10 @@ static uint32_t space_of_local(const fb_node *node, uint32_t local)
 static fb_status load_space_item(fb_node *node, uint32_t local, fb_reader *v)
 {
     uint8_t version = fb_read_u8(v);
-    if (version > SPACE_VERSION || version == 0) return FB_ERR_VERSION_NEWER;
+    if (version > FB_SPACE_STORED_VERSION || version == 0) return FB_ERR_VERSION_NEWER;
     fb_id id = fb_read_id(v);
     fb_b32 creator = fb_read_b32(v), recovery = {{0}};
-    if (version == SPACE_VERSION) recovery = fb_read_b32(v);
+    if (version == FB_SPACE_STORED_VERSION) recovery = fb_read_b32(v);
     uint8_t flags = fb_read_u8(v);
     uint8_t name[FB_SPACE_NAME_BYTES_MAX];
     uint8_t name_len = read_text(v, name, sizeof name);

@@ -6,6 +6,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/uuid.h"
 #include "protocol/database/database.h"
+#include "protocol/space/space.h"
 #include "protocol/store/keys.h"
 #include "runtime/home.h"
 
@@ -36,9 +37,11 @@ static fb_status space_at(fb_space_view *v, fb_span key, fb_span value, void *us
     fb_read_u8(&k);
     uint32_t local = fb_read_u32(&k);
     if (fb_read_u8(&k) != 0) return FB_OK;
-    if (fb_read_u8(&r) != FB_STORE_VERSION) return FB_ERR_VERSION_NEWER;
+    uint8_t version = fb_read_u8(&r);
+    if (version == 0 || version > FB_SPACE_STORED_VERSION) return FB_ERR_VERSION_NEWER;
     fb_id id = fb_read_id(&r);
-    fb_read_bytes(&r, 32 + 1); /* the creator's key, flags */
+    /* The creator's key, the recovery key, flags. */
+    fb_read_bytes(&r, (version == 1 ? 32 : 64) + 1);
     fb_span name = fb_read_span16(&r);
     if (r.failed) return FB_ERR_STORE_DAMAGED;
     bool same = w->by_id ? fb_id_equal(id, w->id) : fb_span_equal(name, fb_span_text(w->name));

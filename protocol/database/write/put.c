@@ -493,7 +493,10 @@ static void put_run(fb_node *node, fb_op *op)
         put_item item;
         item_read(&r, &item);
         const fb_reads reads = {op, c->record[i], c->levels[i]};
-        status = stage_item(node, c, &item, &reads);
+        /* The right to it may have gone while the records were read. */
+        uint32_t space = fb_area_get(node, item.area)->space;
+        bool may = c->done != NULL || fb_space_may_write(node, space);
+        status = may ? stage_item(node, c, &item, &reads) : FB_ERR_NOT_AUTHORISED;
         if (status != FB_OK) about = which_change(c, i, status, which);
     }
     size_t bytes, entries;

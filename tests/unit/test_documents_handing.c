@@ -131,6 +131,28 @@ static void who_was_overtaken_writes_nothing_more(void **state)
     fb_handing_free(&h);
 }
 
+/* The database was dropped: what was put is confirmed behind the fence that is raised then. */
+static void a_fence_that_is_gone_is_raised_anew(void **state)
+{
+    (void)state;
+    fb_handing h;
+    uint64_t now = begin(&h);
+    fb_handing_job(&h, job_of(1, 1, 1, 0));
+    expect(&h, now, FB_HANDING_PUT);
+    put(&h, now, FB_OK, true, FB_DOCUMENT_KEPT);
+    expect(&h, now, FB_HANDING_CONFIRM);
+    fb_handing_confirmed(&h, now, FB_OK, 0);
+    assert_false(fb_handing_may_read(&h));
+    fb_handing_call call = next(&h, now);
+    assert_int_equal(call.kind, FB_HANDING_FENCE);
+    assert_int_equal(call.number, 7);
+    fb_handing_fenced(&h, now, FB_OK, 8);
+    assert_true(fb_handing_may_read(&h));
+    expect(&h, now, FB_HANDING_PAUSE);
+    done(&h, now + FB_HANDING_LEASE_OVER_MS, 1);
+    fb_handing_free(&h);
+}
+
 static void what_is_not_certain_is_put_again_with_a_greater_number(void **state)
 {
     (void)state;
@@ -322,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_start_waits_until_no_other_can_believe_it_is_the_last),
         cmocka_unit_test(who_was_overtaken_writes_nothing_more),
+        cmocka_unit_test(a_fence_that_is_gone_is_raised_anew),
         cmocka_unit_test(what_is_not_certain_is_put_again_with_a_greater_number),
         cmocka_unit_test(of_a_bulk_done_in_part_the_rest_is_put),
         cmocka_unit_test(what_cannot_be_read_is_not_put_over),

@@ -41,7 +41,7 @@ static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect
         /* Of others it may know by what they showed: a link is all that they get by it. */
         bool self = of == fb_sim_identity(world, node);
         if ((status != APPROVED && status != REVOKED) || fb_id_equal(member, creator)) continue;
-        if (ORACLE(LISTED_UNREAD, false, true) || (known ? role == stored : !self)) continue;
+        if (known ? role == ORACLE(LISTED_ROLE_FIXED, stored, 1) : !self) continue;
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_listed_is_durable.id,
                         "%s tells that %s has role %u, its store comes to %u", fb_sim_name(node),
                         of == UINT32_MAX ? "somebody" : fb_sim_name(of), (unsigned)role,

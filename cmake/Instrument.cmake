@@ -41,8 +41,9 @@ if(FB_SANITIZE)
 endif()
 
 if(FB_COVERAGE)
-  # By their names: what --coverage stands for cannot be taken back for one source.
-  add_compile_options(-fprofile-arcs -ftest-coverage -fprofile-abs-path)
+  # By their names: what --coverage stands for cannot be taken back for one source. Threads count
+  # together, or a counter ends below zero and gcovr with it.
+  add_compile_options(-fprofile-arcs -ftest-coverage -fprofile-abs-path -fprofile-update=atomic)
   add_link_options(--coverage)
 endif()
 

@@ -264,8 +264,8 @@ static void incarnation_ended(fb_loop *loop, fb_error why)
     tell(loop,
          (fb_loop_event){.what = FB_LOOP_ENDED, .error = why, .incarnation = loop->incarnation},
          text, strlen(text));
-    /* What a newer program wrote stays so, however often it is read. */
-    if (why == FB_ERR_VERSION_NEWER) {
+    /* What another program wrote stays so, however often it is read. */
+    if (why == FB_ERR_VERSION_NEWER || why == FB_ERR_VERSION_OLDER) {
         tell(loop, (fb_loop_event){.what = FB_LOOP_FATAL, .error = why}, text, strlen(text));
     } else {
         incarnation_later(loop);

@@ -453,6 +453,14 @@ static int data_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error)
         uint32_t format = fb_read_u32(&r);
         if (!fb_reader_done(&r) || format == 0) {
             rc = MDB_INVALID;
+        } else if (format < FB_LMDB_FORMAT) {
+            *error = FB_ERR_VERSION_OLDER;
+            snprintf(
+                why, why_len,
+                "%s has format %u and was written by an older program; this one reads %u. Export "
+                "its spaces with that program, or move it away: peers give back what they have",
+                e->directory, format, FB_LMDB_FORMAT);
+            rc = EINVAL;
         } else if (format > FB_LMDB_FORMAT) {
             *error = FB_ERR_VERSION_NEWER;
             snprintf(why, why_len,

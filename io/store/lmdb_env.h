@@ -10,7 +10,8 @@
 #include "protocol/base/error.h"
 #include "protocol/base/types.h"
 
-#define FB_LMDB_FORMAT    1u
+/* 2: trees of version 3. A store of an older format is refused: none was ever released. */
+#define FB_LMDB_FORMAT    2u
 #define FB_LMDB_SUM_BYTES 8u
 
 /* What another process began to read stays in the file until it says that it is done. One that was
@@ -47,8 +48,8 @@ struct fb_lmdb_env {
 };
 
 /* directory, owner, map_bytes, map_bytes_max and must_exist are set. *error gets
- * FB_ERR_VERSION_NEWER or FB_ERR_KEY and `why` a sentence when that is the reason; otherwise the
- * number says it. */
+ * FB_ERR_VERSION_NEWER, FB_ERR_VERSION_OLDER or FB_ERR_KEY and `why` a sentence when that is the
+ * reason; otherwise the number says it. */
 int fb_lmdb_env_open(fb_lmdb_env *e, char *why, size_t why_len, fb_error *error);
 
 /* Lets go of everything; may be opened again. */

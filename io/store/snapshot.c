@@ -84,8 +84,10 @@ fb_status fb_store_snapshot_open(const char *directory, fb_store_snapshot **out,
     }
     fb_store_snapshot_close(s);
     if (rc == 0 || rc == MDB_VERSION_MISMATCH) {
-        snprintf(why, why_len, "%s was written by a newer program", path);
-        return FB_ERR_VERSION_NEWER;
+        bool older = rc == 0 && format < FB_LMDB_FORMAT;
+        snprintf(why, why_len, "%s was written by %s program", path,
+                 older ? "an older" : "a newer");
+        return older ? FB_ERR_VERSION_OLDER : FB_ERR_VERSION_NEWER;
     }
     snprintf(why, why_len, "%s: %s", path, mdb_strerror(rc));
     return rc > 0 ? FB_ERR_STORE_FAILED : FB_ERR_STORE_DAMAGED;

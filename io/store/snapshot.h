@@ -9,8 +9,8 @@
 
 typedef struct fb_store_snapshot fb_store_snapshot;
 
-/* directory: the store's, with a data.mdb. FB_ERR_NOT_FOUND: there is none; FB_ERR_VERSION_NEWER;
- * FB_ERR_STORE_FAILED, FB_ERR_STORE_DAMAGED: `why` gets a sentence. */
+/* directory: the store's, with a data.mdb. FB_ERR_NOT_FOUND: there is none; FB_ERR_VERSION_NEWER,
+ * FB_ERR_VERSION_OLDER, FB_ERR_STORE_FAILED, FB_ERR_STORE_DAMAGED: `why` gets a sentence. */
 fb_status fb_store_snapshot_open(const char *directory, fb_store_snapshot **out, char *why,
                                  size_t why_len);
 void fb_store_snapshot_close(fb_store_snapshot *snapshot);

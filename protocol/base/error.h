@@ -20,6 +20,7 @@
     X(5, EVENT_UNKNOWN, "event_unknown", "no such kind of event in this version", ARGUMENT)        \
     X(6, EVENT_MALFORMED, "event_malformed", "the bytes of the event do not follow its format",    \
       ARGUMENT)                                                                                    \
+    X(7, VERSION_OLDER, "version_older", "the store was written by an older program", STORE)       \
     X(8, REENTERED, "reentered", "step was called from within step", FATAL)                        \
     X(9, VERSION_NEWER, "version_newer", "the store was written by a newer program", STORE)        \
     X(10, STORE_DAMAGED, "store_damaged", "a value of the store does not follow its format",       \

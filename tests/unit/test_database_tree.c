@@ -232,6 +232,8 @@ static void damaged_nodes_are_told(void **state)
     fb_tree_root root;
     const uint8_t newer[] = {FB_TREE_VERSION + 1, 1};
     assert_int_equal(fb_tree_decode(fb_span_of(newer, 2), &node, NULL), FB_ERR_VERSION_NEWER);
+    const uint8_t older[] = {FB_TREE_VERSION - 1, FB_TREE_BUCKET};
+    assert_int_equal(fb_tree_decode(fb_span_of(older, 2), &node, NULL), FB_ERR_VERSION_OLDER);
     const uint8_t kind[] = {FB_TREE_VERSION, 3};
     assert_int_equal(fb_tree_decode(fb_span_of(kind, 2), &node, NULL), FB_ERR_STORE_DAMAGED);
     const uint8_t odd[] = {FB_TREE_VERSION, 1, 0};

@@ -431,17 +431,21 @@ static void a_damaged_value_fails_its_read(void **state)
     assert_int_equal(stats.damaged, 1);
 }
 
-static void a_newer_store_is_refused(void **state)
+static void a_store_of_another_format_is_refused(void **state)
 {
     fixture *f = *state;
     assert_int_equal(open_store(f, 0, 0, NULL, 0), FB_OK);
     fb_lmdb_close(f->store);
-    tamper(f, "meta", "format", "\0\0\0\2", 4);
-    char why[256];
-    assert_int_equal(open_store(f, 0, 0, why, sizeof why), FB_ERR_VERSION_NEWER);
-    assert_null(f->store);
-    assert_non_null(strstr(why, "newer program"));
-    assert_non_null(strstr(why, f->directory));
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint8_t format[4] = {0, 0, 0, i == 0 ? FB_LMDB_FORMAT + 1 : FB_LMDB_FORMAT - 1};
+        tamper(f, "meta", "format", (const char *)format, sizeof format);
+        char why[512];
+        fb_error error = i == 0 ? FB_ERR_VERSION_NEWER : FB_ERR_VERSION_OLDER;
+        assert_int_equal(open_store(f, 0, 0, why, sizeof why), error);
+        assert_null(f->store);
+        assert_non_null(strstr(why, i == 0 ? "newer program" : "older program"));
+        assert_non_null(strstr(why, f->directory));
+    }
 }
 
 static void a_second_process_is_kept_out(void **state)
@@ -701,7 +705,7 @@ int main(void)
         TEST(after_a_failure_everything_later_fails_until_begin),
         TEST(sets_of_an_old_incarnation_are_never_applied),
         TEST(a_damaged_value_fails_its_read),
-        TEST(a_newer_store_is_refused),
+        TEST(a_store_of_another_format_is_refused),
         TEST(a_second_process_is_kept_out),
         TEST(a_file_that_is_no_database_is_moved_aside),
         TEST(a_store_whose_format_is_no_number_is_moved_aside),

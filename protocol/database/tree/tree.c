@@ -119,7 +119,9 @@ fb_status fb_tree_decode(fb_span stored, fb_tree_node *out, fb_tree_root *root)
     if (stored.len == 0) return FB_OK;
     fb_reader r = fb_reader_of(stored);
     uint8_t version = fb_read_u8(&r);
-    if (!r.failed && version != FB_TREE_VERSION) return FB_ERR_VERSION_NEWER;
+    if (!r.failed && version != FB_TREE_VERSION) {
+        return version < FB_TREE_VERSION ? FB_ERR_VERSION_OLDER : FB_ERR_VERSION_NEWER;
+    }
     out->kind = (fb_tree_kind)fb_read_u8(&r);
     if (root != NULL) {
         root->items = fb_read_u64(&r);

@@ -56,7 +56,7 @@ static inline uint32_t fb_tree_nibble(const uint8_t key[16], uint32_t depth)
 }
 
 /* An empty value is an empty bucket. For the root (items and levels are set then) or another node.
- * FB_ERR_STORE_DAMAGED, FB_ERR_VERSION_NEWER. */
+ * FB_ERR_STORE_DAMAGED, FB_ERR_VERSION_OLDER, FB_ERR_VERSION_NEWER. */
 typedef struct fb_tree_root {
     uint64_t items;
     uint32_t levels;

@@ -85,7 +85,8 @@ static fb_status check_key(const fb_node *node, uint32_t space, const fb_stateme
     uint32_t known = fb_member_find(node, space, fb_node_id_of(provider, &statement->key));
     bool admits = statement->kind == FB_STATEMENT_MEMBER;
     uint32_t cuts = admits ? 0 : fb_cut_count(statement->cut);
-    if (!fb_standing_fits(node, cuts)) return FB_ERR_LIMIT;
+    bool repeated = known != FB_NONE && fb_standing_is_repeated(node, known, statement);
+    if (!repeated && !fb_standing_fits(node, cuts)) return FB_ERR_LIMIT;
     if (known == FB_NONE) {
         /* Whoever changes a standing has seen the member, and so has who covers that epoch. */
         if (!admits) return FB_ERR_BATCH_POLICY;

@@ -271,9 +271,24 @@ fb_status fb_cut_load(fb_node *node, uint32_t space, fb_reader *k, fb_reader *v)
 
 /* Taking */
 
+/* Which of them is kept depends on the order of arrival, and nothing else does: each gives the same
+ * term (judge.c). */
+bool fb_standing_is_repeated(const fb_node *node, uint32_t member, const fb_statement *statement)
+{
+    if (statement->kind != FB_STATEMENT_RECOVERY) return false;
+    for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
+        const fb_standing *s = standing_at(node, i - 1);
+        i = s->next;
+        bool same = s->number == statement->number && s->claim == statement->turn;
+        if (same && fb_standing_is_recovery(s)) return true;
+    }
+    return false;
+}
+
 bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statement,
                       const fb_own_change *change)
 {
+    if (fb_standing_is_repeated(node, member, statement)) return false;
     const fb_dot_stamp at = {change->stamp, change->dot_node, change->dot_incarnation,
                              change->dot_seq};
     uint32_t index = add(node, member, &at);

@@ -60,6 +60,10 @@ bool fb_standing_fits(const fb_node *node, uint32_t cuts);
  * used; to admit, and to leave, all. */
 bool fb_standing_may_state(const fb_node *node, uint32_t space, const fb_statement *statement);
 
+/* The recovery key signed it, and somebody stated it before. Whoever does so again, and anybody
+ * may, takes no place: or one member could fill the table, and with that node nobody could state
+ * more. */
+bool fb_standing_is_repeated(const fb_node *node, uint32_t member, const fb_statement *statement);
 /* Keeps a statement about a member; puts its keys. What counts is not worked out yet. False: it is
  * there already. */
 bool fb_standing_take(fb_node *node, uint32_t member, const fb_statement *statement,

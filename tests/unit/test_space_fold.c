@@ -316,6 +316,46 @@ static void members_have_their_places_before_who_asks(void **state)
     test_net_free(net);
 }
 
+/* Anybody may state again what the recovery key signed: were each of these kept, one reader would
+ * fill the table of statements, and nobody could be put out any more. */
+static void what_the_recovery_key_signed_is_kept_once(void **state)
+{
+    (void)state;
+    forget_all();
+    test_net *net = test_net_new(3, few_members);
+    fb_id space = create(net, 0, "home");
+    uint8_t secret[64], b[2048];
+    fb_space_at(test_net_node(net, 0), 0)->recovery = recovery_key(secret);
+    for (uint32_t i = 1; i <= 2; i++) {
+        assert_int_equal(apply(net, 0,
+                               statement(net, space, 0, FB_STATEMENT_MEMBER, key_at(net, i),
+                                         FB_ROLE_READER, "", i, b)),
+                         FB_OK);
+    }
+    for (int64_t stamp = 10; stamp < 30; stamp++) {
+        assert_int_equal(apply(net, 0,
+                               statement(net, space, 2, FB_STATEMENT_RECOVERY, key_at(net, 1),
+                                         FB_ROLE_NONE, "31", stamp, b)),
+                         FB_OK);
+    }
+    assert_int_equal(role_of(net, 0, 1), FB_ROLE_ADMIN);
+    /* Another turn is another statement. */
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 2, FB_STATEMENT_RECOVERY, key_at(net, 1),
+                                     FB_ROLE_NONE, "32", 30, b)),
+                     FB_OK);
+    assert_int_equal(apply(net, 0,
+                           statement(net, space, 0, FB_STATEMENT_STANDING, key_at(net, 2),
+                                     FB_ROLE_NONE, "2", 40, b)),
+                     FB_OK);
+    assert_int_equal(status_of(net, 0, 2), FB_MEMBER_REVOKED);
+    test_net_restart(net, 0);
+    test_net_settle(net);
+    assert_int_equal(role_of(net, 0, 1), FB_ROLE_ADMIN);
+    assert_int_equal(status_of(net, 0, 2), FB_MEMBER_REVOKED);
+    test_net_free(net);
+}
+
 /* MP-1-6, MP-6-14 */
 static void who_has_no_right_states_nothing(void **state)
 {
@@ -397,6 +437,7 @@ int main(void)
         cmocka_unit_test(the_latest_address_counts_in_any_order),
         cmocka_unit_test(a_node_dials_the_next_ones_in_the_ring),
         cmocka_unit_test(members_have_their_places_before_who_asks),
+        cmocka_unit_test(what_the_recovery_key_signed_is_kept_once),
         cmocka_unit_test(who_has_no_right_states_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -390,6 +390,13 @@ static fb_sim_replayed compare(fb_sim_replay *r, const fb_recording_item *step, 
     return FB_SIM_REPLAY_STEP;
 }
 
+/* A recording may be cut anywhere, and so is one of a process that was killed. */
+static void within_step(fb_sim_replay *r)
+{
+    over(r, FB_SIM_REPLAY_END, "the process ended within step %" PRIu64 " (%s)", r->steps,
+         fb_sim_event_name((uint8_t)r->event.kind));
+}
+
 /* What a redacted step did, with zeros where its bytes were, and its facts. */
 static fb_sim_replayed told(fb_sim_replay *r, const fb_recording_item *step)
 {
@@ -400,14 +407,12 @@ static fb_sim_replayed told(fb_sim_replay *r, const fb_recording_item *step)
         fb_effect head = {e.kind, e.len, e.a, e.b, e.c};
         fb_recording_item fact = {0};
         if (e.kind == FB_FX_OBSERVE) {
-            fb_reader before = r->in;
-            if (!item_next(r, &fact) || fact.kind != FB_RECORDING_FACT || fact.len != e.len) {
-                if (r->over == FB_SIM_REPLAY_MALFORMED) return r->over;
-                r->over = FB_SIM_REPLAY_STEP;
-                r->in = before;
-                facts_missing = true;
-                break;
+            if (!item_next(r, &fact)) {
+                if (r->over == FB_SIM_REPLAY_END) within_step(r);
+                return r->over;
             }
+            facts_missing = fact.kind != FB_RECORDING_FACT || fact.len != e.len;
+            if (facts_missing) break;
         }
         fb_write_bytes(&w, &head, sizeof head);
         uint8_t *bytes = fb_write_room(&w, (e.len + 7u) & ~(size_t)7);
@@ -417,7 +422,8 @@ static fb_sim_replayed told(fb_sim_replay *r, const fb_recording_item *step)
     }
     r->effects.used = w.at;
     if (w.failed || facts_missing) {
-        return over(r, FB_SIM_REPLAY_MALFORMED, "step %" PRIu64 ": %s", r->steps,
+        return over(r, FB_SIM_REPLAY_MALFORMED, "byte %zu, step %" PRIu64 ": %s", r->in.at,
+                    r->steps,
                     w.failed ? "more effects than a node of this size has" : "a fact is missing");
     }
     return FB_SIM_REPLAY_STEP;
@@ -427,10 +433,7 @@ static fb_sim_replayed told(fb_sim_replay *r, const fb_recording_item *step)
 static bool step_read(fb_sim_replay *r, fb_recording_item *step)
 {
     if (!item_next(r, step)) {
-        if (r->over == FB_SIM_REPLAY_END) {
-            over(r, FB_SIM_REPLAY_END, "the process ended within step %" PRIu64 " (%s)", r->steps,
-                 fb_sim_event_name((uint8_t)r->event.kind));
-        }
+        if (r->over == FB_SIM_REPLAY_END) within_step(r);
         return false;
     }
     if (step->kind == FB_RECORDING_STEP) return true;

@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-    if (l.outline == NULL || out == NULL || !fb_sim_outline_write(l.outline, out)) abort();
+    if (l.outline == NULL || out == NULL || fb_sim_outline_write(l.outline, out) != NULL) abort();
     fclose(out);
     fb_sim_plan plan;
     fb_sim_plan_error error;

@@ -38,7 +38,7 @@ static const char usage[] =
     "                 pictures of all of them together, those of several nodes as one run\n"
     "  --schedule OUT what happened to all of them, for the simulator to play: requests, "
     "restarts,\n"
-    "                 cut links, clocks that were set\n"
+    "                 cut links, clocks that were set; --force writes over a file\n"
     "  --judge        ... and nothing but what the simulator's checks say of that run\n"
     "  --from STEP, --to STEP, --last N, --node A, --kind NAME, --steps\n"
     "                 which part, as of `view`\n"
@@ -55,6 +55,7 @@ typedef struct record_options {
     uint64_t times;
     const char *form; /* "--text", "--html", "--perfetto", "--schedule"; NULL: no picture */
     const char *out;
+    bool force; /* --schedule writes over what is there, which may be a recording */
     uint64_t from, to, last;
     fb_sim_span span;
 } record_options;
@@ -80,6 +81,10 @@ static int picture_read(record_options *o, const char *word, const char *value)
     }
     if (strcmp(word, "--steps") == 0) {
         o->span.steps = true;
+        return 1;
+    }
+    if (strcmp(word, "--force") == 0) {
+        o->force = true;
         return 1;
     }
     if (number != NULL) return value != NULL && fb_sim_parse_number(value, number) ? 2 : -1;
@@ -127,6 +132,10 @@ static int options_read(record_options *o, int argc, char **argv)
         }
     }
     if (o->files.count == 0) return refuse("which FILE?", NULL);
+    if (o->form != NULL && strcmp(o->form, "--schedule") == 0 && !o->force &&
+        access(o->out, F_OK) == 0) {
+        return refuse("there is a file already (--force writes over it)", o->out);
+    }
     if (o->redact != NULL && o->form != NULL) return refuse("--redact or a picture", NULL);
     if (o->redact != NULL && (o->files.count != 1 || o->io->hash == NULL)) {
         return refuse(o->io->hash == NULL ? "only `faberio sim record` redacts"
@@ -234,11 +243,14 @@ static bool show(record_options *o, const fb_sim_world *world)
     return whole;
 }
 
-static bool schedule_write(const char *path, fb_sim_outline *outline)
+/* NULL, or why there is none. */
+static const char *schedule_write(const char *path, fb_sim_outline *outline)
 {
+    if (strcmp(path, "-") == 0) return fb_sim_outline_write(outline, stdout);
     FILE *out = fopen(path, "w");
-    bool whole = out != NULL && fb_sim_outline_write(outline, out);
-    return (out == NULL || fclose(out) == 0) && whole;
+    if (out == NULL) return strerror(errno);
+    const char *wrong = fb_sim_outline_write(outline, out);
+    return fclose(out) != 0 && wrong == NULL ? strerror(errno) : wrong;
 }
 
 static int picture(record_options *o, outcome *out)
@@ -271,8 +283,11 @@ static int picture(record_options *o, outcome *out)
             if (world->result != FB_SIM_PASS)
                 fprintf(stderr, "%s: %s\n", world->check, world->detail);
             out->hash = fb_sim_trace_hash(&world->trace);
-            if (schedule ? !schedule_write(o->out, outline) : !show(o, world)) {
-                fprintf(stderr, "faberio sim record: cannot write %s\n", o->out);
+            const char *wrong = schedule         ? schedule_write(o->out, outline)
+                                : show(o, world) ? NULL
+                                                 : "it cannot be written";
+            if (wrong != NULL) {
+                fprintf(stderr, "faberio sim record: %s: %s\n", o->out, wrong);
                 code = FB_SIM_EXIT_USAGE;
             }
             fb_sim_merge_close(world);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/record/outline.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/base/cursor.h"
 #include "protocol/base/hash.h"
@@ -468,9 +470,9 @@ void fb_sim_outline_event(fb_sim_outline *o, uint32_t node, uint64_t now_ns, con
     if (event->kind == FB_EV_REQUEST) request_read(o, node, now_ns, event);
 }
 
-bool fb_sim_outline_write(fb_sim_outline *o, FILE *out)
+const char *fb_sim_outline_write(fb_sim_outline *o, FILE *out)
 {
-    if (o->failed) return false;
+    if (o->failed) return "no memory";
     for (uint32_t i = 0; i < o->nodes; i++) {
         /* A recording that ends first is not a node that was down. */
         o->node[i].down_ns = NEVER;
@@ -479,7 +481,9 @@ bool fb_sim_outline_write(fb_sim_outline *o, FILE *out)
     }
     fb_sim_plan_round *round = &o->plan.rounds[0];
     round->length_ns = o->now_ns < NS_PER_S ? NS_PER_S : o->now_ns;
-    if (round->length_ns > FB_SIM_SCHEDULE_TIME_MAX) return false;
+    if (round->length_ns > FB_SIM_SCHEDULE_TIME_MAX) {
+        return "a schedule lasts 1000000 seconds at most: give fewer files";
+    }
     for (uint32_t i = 0; i < o->plan.line_count; i++) {
         fb_sim_line *line = &o->plan.lines[i];
         if (line->kind == FB_SIM_LINE_OP) fb_sim_op_normalise(&line->op);
@@ -496,5 +500,5 @@ bool fb_sim_outline_write(fb_sim_outline *o, FILE *out)
             fprintf(out, "# %s: %llu\n", left_texts[i], (unsigned long long)o->left[i]);
         }
     }
-    return fflush(out) == 0 && !ferror(out);
+    return fflush(out) == 0 && !ferror(out) ? NULL : strerror(errno);
 }

@@ -35,7 +35,7 @@ void fb_sim_outline_down(fb_sim_outline *outline, uint32_t node, uint64_t now_ns
 void fb_sim_outline_linked(fb_sim_outline *outline, uint32_t a, uint32_t b, uint64_t now_ns,
                            bool there);
 
-/* The whole of it. False without memory, or when the file cannot be written. */
-bool fb_sim_outline_write(fb_sim_outline *outline, FILE *out);
+/* The whole of it. NULL, or why there is none. */
+const char *fb_sim_outline_write(fb_sim_outline *outline, FILE *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -78,7 +79,7 @@ static char *written(incident *i)
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
     assert_non_null(out);
-    assert_true(fb_sim_outline_write(i->outline, out));
+    assert_null(fb_sim_outline_write(i->outline, out));
     fclose(out);
     fb_sim_plan plan;
     fb_sim_plan_error error;
@@ -170,11 +171,26 @@ static void redacted_ones_and_empty_ones_are_schedules(void **state)
     free(text);
 }
 
+static void one_that_is_too_long_is_none(void **state)
+{
+    (void)state;
+    static incident i;
+    i = (incident){.outline = fb_sim_outline_create()};
+    event(&i, 0, FB_SIM_SCHEDULE_TIME_MAX + 1, FB_EV_TICK, 0);
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    assert_non_null(strstr(fb_sim_outline_write(i.outline, out), "at most"));
+    assert_int_equal(ftell(out), 0);
+    fclose(out);
+    fb_sim_outline_free(i.outline);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_incident_becomes_a_schedule),
         cmocka_unit_test(redacted_ones_and_empty_ones_are_schedules),
+        cmocka_unit_test(one_that_is_too_long_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,15 +110,18 @@ static const fb_command commands[] = {
      "says\n"
      "how much of that is known. `space approve` lets it in again. Exit code 5 for the last admin.",
      2, 2, fb_cmd_space_revoke, NULL},
-    {"space replace", "SPACE OLD NEW", "a new node in the place of one that is lost", "role=",
+    {"space replace", "SPACE OLD NEW [--role admin|writer|reader]",
+     "a new node in the place of one that is lost", "role=",
      "NEW, which has asked with an invite, gets the role of OLD; then OLD is put out, with a cut "
      "at\n"
      "what is held of it here. What it signed before stays; folding waits for it no longer. Can "
      "be\n"
-     "called again when it was interrupted.",
+     "called again when it was interrupted.\n"
+     "  --role  another one than that of OLD; needed when OLD is out already, or NEW a member\n"
+     "          with another role",
      3, 3, fb_cmd_space_replace, NULL},
-    {"space recover", "SPACE NODE", "a member is an admin, by the recovery key of the space",
-     "recovery-file=",
+    {"space recover", "SPACE NODE --recovery-file FILE|-",
+     "a member is an admin, by the recovery key of the space", "recovery-file=",
      "For when the last admin is lost, or an admin's key is in other hands. The recovery key is "
      "the\n"
      "one that `init` showed at the node which made the space; --recovery-file FILE has it, or - "
@@ -294,7 +297,8 @@ static int help(int argc, char **argv)
         return command->raw(2, arguments);
     }
     call(stdout, "usage: ", command);
-    printf("\n%s.\n", command->summary);
+    bool asks = command->summary[strlen(command->summary) - 1] == '?';
+    printf("\n%s%s\n", command->summary, asks ? "" : ".");
     if (command->help != NULL) printf("%s\n", command->help);
     group(stdout, command->name);
     return FB_EXIT_OK;

@@ -20,6 +20,12 @@ static bool refused(fb_exchange *x, fb_error error)
         fb_exchange_fail(x, error, "this space has no recovery key");
         return true;
     }
+    if (error == FB_ERR_NOT_FOUND) {
+        fb_exchange_fail(x, error,
+                         "no member of this space has this id (space members), or no "
+                         "such space is here");
+        return true;
+    }
     if (error == FB_ERR_NOT_AUTHORISED) {
         fb_exchange_fail(x, error, "not signed by the recovery key of this space");
         return true;

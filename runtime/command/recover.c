@@ -50,17 +50,25 @@ static fb_exit key_read(const fb_cli *cli, uint8_t seed[32])
 {
     const char *path = fb_cli_option(cli, "recovery-file");
     if (path == NULL) return fb_cli_usage(cli, "--recovery-file FILE, or - for standard input");
+    /* Not repeated: what is said here may be kept in a log. */
+    if (fb_hex_parse(fb_span_text(path), seed, 32)) {
+        sodium_memzero(seed, 32);
+        return fb_cli_usage(cli, "--recovery-file takes the name of a file that has the key, not "
+                                 "the key: others of this machine can see arguments");
+    }
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (in == NULL) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", path, strerror(errno));
     char line[80] = "";
     bool got = fgets(line, sizeof line, in) != NULL;
+    int wrong = ferror(in) ? errno : 0;
     if (in != stdin) fclose(in);
+    if (wrong != 0) return fb_cli_fail(FB_EXIT_FAILED, "%s: %s", path, strerror(wrong));
     line[strcspn(line, "\r\n")] = 0;
     bool good = got && fb_hex_parse(fb_span_text(line), seed, 32);
     sodium_memzero(line, sizeof line);
     return good ? FB_EXIT_OK
-                : fb_cli_fail(FB_EXIT_FAILED, "%s: not a recovery key (64 hexadecimal digits)",
-                              path);
+                : fb_cli_fail(FB_EXIT_FAILED,
+                              "%s: not a recovery key (64 lowercase hexadecimal digits)", path);
 }
 
 /* Signs that a member is an admin, as the node numbers it. */
@@ -170,13 +178,18 @@ fb_exit fb_cmd_space_replace(fb_cli *cli)
     fb_text path = path_of(cli->argv[0], "/members", NULL);
     json_t *members = ask(cli, "GET", &path, NULL, &exit);
     if (members == NULL) return exit;
-    const char *of_old = role_of(members, cli->argv[1]);
+    const char *of_old = role_of(members, cli->argv[1]), *of_new = role_of(members, cli->argv[2]);
+    bool other = role == NULL && of_old != NULL && of_old[0] != 0 && of_new != NULL &&
+                 of_new[0] != 0 && strcmp(of_old, of_new) != 0;
     if (role == NULL) role = of_old;
     if (of_old == NULL) {
         exit = fb_cli_fail(FB_EXIT_FAILED, "%s is no member of the space", cli->argv[1]);
     } else if (role[0] == 0) {
         exit = fb_cli_usage(cli, "--role: %s is out already, and has no role to take over",
                             cli->argv[1]);
+    } else if (other) {
+        exit = fb_cli_usage(cli, "--role: %s is a member already, as %s, and %s is %s",
+                            cli->argv[2], of_new, cli->argv[1], of_old);
     } else {
         exit = replace(cli, role);
     }

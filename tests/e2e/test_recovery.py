@@ -71,12 +71,19 @@ def test_only_the_recovery_key_of_the_space(net):
     (a, b), keys = team(net, "a", "b")
     code, err = b.refused("space", "recover", "team", b.id, "--recovery-file", key_file(net, keys[1]))
     assert code == 4 and "recovery key" in err, err
-    assert b.refused("space", "recover", "team", b.id)[0] == 2
+    code, err = b.refused("space", "recover", "team", b.id)
+    assert code == 2 and "usage: faberio space recover SPACE NODE --recovery-file FILE|-" in err
+    # The key itself in the place of a file's name is not said again.
+    code, err = b.refused("space", "recover", "team", b.id, "--recovery-file", keys[0])
+    assert code == 2 and keys[0] not in err, err
+    code, err = b.refused("space", "recover", "team", b.id, "--recovery-file", str(net.directory))
+    assert code == 1 and "Is a directory" in err, err
     for wrong in ("", "00", "g" * 64, "0" * 63):
         code, err = b.refused("space", "recover", "team", b.id, "--recovery-file", key_file(net, wrong))
         assert code == 1 and "not a recovery key" in err, err
     mine = key_file(net, keys[0])
-    assert b.refused("space", "recover", "team", "0" * 32, "--recovery-file", mine)[0] == 1
+    code, err = b.refused("space", "recover", "team", "0" * 32, "--recovery-file", mine)
+    assert code == 1 and "no member of this space" in err, err
     assert b.refused("space", "recover", "team", "x", "--recovery-file", mine)[0] == 2
     assert b.refused("space", "recover", "nowhere", b.id, "--recovery-file", mine)[0] == 1
     assert members(b)[b.id]["role"] == "writer"
@@ -120,5 +127,9 @@ def test_a_new_node_in_the_place_of_a_lost_one(net):
         watch.until([first])  # what the lost one wrote stays
     assert a.refused("space", "replace", "team", b.id, c.id)[0] == 2  # it has no role any more
     assert a.json("space", "replace", "team", b.id, c.id, "--role", "writer")["role"] == "writer"
+    # Nobody loses a role by taking another one's place.
+    code, err = a.refused("space", "replace", "team", c.id, a.id)
+    assert code == 2 and "is a member already, as admin" in err, err
+    assert members(a)[a.id]["role"] == "admin"
     assert a.refused("space", "replace", "team", c.id, c.id)[0] == 2
     assert a.refused("space", "replace", "team", "0" * 32, c.id)[0] == 1

@@ -109,6 +109,8 @@ static void pair_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     verify *v = x->own;
     if (error == FB_ERR_UNREACHABLE || error == FB_ERR_NOT_FOUND) {
+        /* What was not compared of one that went on the way may differ. */
+        if (v->collection_at > 0 && v->worst < UNSURE) v->worst = UNSURE;
         peer_close(x, "unreachable");
         next(x);
         return;

@@ -119,8 +119,10 @@ typedef struct fb_documents_ops {
     void (*close)(fb_documents *documents);
 
     /* Raises the fence: *number of this start becomes greater than that of any earlier one and than
-     * what was given in it. FB_OK: durable. *older: it was below what was given, so what is there
-     * is an older database than was written to, or an empty one. FB_ERR_UNREACHABLE: try again. */
+     * what was given in it; also of those that nobody knows of any more, because the fence was
+     * dropped or set back since. FB_OK: durable. *older: it was below what was given, so what is
+     * there is an older database than was written to, or an empty one. FB_ERR_UNREACHABLE: try
+     * again. */
     fb_status (*fence)(fb_documents *documents, uint64_t *number, bool *older, char *why,
                        size_t why_len);
     /* *number: that of the last start that raised the fence, 0 where there is none any more. It is

@@ -125,6 +125,18 @@ static void succeeded(fb_handing *h)
     h->pause_ms = FB_HANDING_RETRY_MIN_MS;
 }
 
+/* The fence is gone, and with it who raised the last one: another process may have, and go on
+ * replacing documents of this start until it asks. So nothing of the job counts that was put before
+ * another fence; behind that one, which whoever came meanwhile gives way to, it is put again. */
+static void begin_anew(fb_handing *h)
+{
+    if (h->job == NULL || MUTANT(DOC_GONE_IS_KEPT, false, true)) return;
+    for (size_t i = 0; i < h->job->record_count; i++) {
+        h->job->records[i].outcome = FB_DOCUMENT_OPEN;
+    }
+    try_begin(h);
+}
+
 static bool is_of(const fb_job_record *record, const char *collection)
 {
     return strcmp(record->collection, collection) == 0;
@@ -251,9 +263,12 @@ void fb_handing_confirmed(fb_handing *h, uint64_t now_ms, fb_status status, uint
     }
     succeeded(h);
     h->confirmed_ms = h->asked_ms;
-    /* The fence is gone, and so is what stood behind it: another one is raised, which says so. */
     h->fenced = number != 0;
-    if (h->fenced && number != h->start) h->locked = true;
+    if (!h->fenced) {
+        begin_anew(h);
+    } else if (number != h->start) {
+        h->locked = true;
+    }
 }
 
 static fb_document *copy(fb_room *room, const fb_document *document)

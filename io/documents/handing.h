@@ -10,6 +10,10 @@
  *   that ends after its lease: it is confirmed by the fence, or handing on ends for good. The
  *   process that came later puts nothing before that lease is over; so what the earlier one had
  *   told to be kept was there when the later one began.
+ * - A fence that is gone, dropped with the database, may be raised anew by any process that was
+ *   alive: nobody can know any more which of them was the last. The first one to do so is the last
+ *   start from then on, with a number that no start before the drop has had (documents.h), the job
+ *   it was at begins anew, and every other one finds a number that is not its own and gives way.
  * - What became of a put without an answer may be seen much later, when a server takes up what it
  *   got before the connection broke. Such records are in doubt for a while: their redo entries
  *   stay, so a later process knows of it too, and where one of them is removed a mark is left, or

@@ -60,15 +60,19 @@ fb_status fb_mongo_fence(fb_documents *documents, uint64_t *number, bool *older,
                          size_t why_len)
 {
     bson_error_t error = {.message = "it gave no number"};
-    /* One above both what stands there and what the caller knows: the greater of two updates. What
-     * stood there is told by the first of a process's tries that is carried out, though its answer
-     * may be lost. */
+    /* One above both what stands there and what the caller knows: the greater of two updates. A
+     * fence that is new, or older than the caller knows, cannot tell of all starts that there were
+     * before the database was dropped or set back; it begins at the server's time in milliseconds,
+     * which is beyond them, as no two starts are so near each other. What stood there is told by
+     * the first of a process's tries that is carried out, though its answer may be lost. */
     bson_t *update = BCON_NEW(
         "0", "{", "$set", "{", "start", "{", "$max", "[", BCON_INT64((int64_t)*number + 1), "{",
         "$add", "[", "{", "$ifNull", "[", "$start", BCON_INT64(0), "]", "}", BCON_INT64(1), "]",
-        "}", "]", "}", "by", BCON_OID(&documents->process), "before", "{", "$cond", "[", "{", "$eq",
-        "[", "$by", BCON_OID(&documents->process), "]", "}", "$before", "{", "$ifNull", "[",
-        "$start", BCON_INT64(0), "]", "}", "]", "}", "}", "}");
+        "}", "{", "$cond", "[", "{", "$lt", "[", "{", "$ifNull", "[", "$start", BCON_INT64(0), "]",
+        "}", BCON_INT64(*number == 0 ? 1 : (int64_t)*number), "]", "}", "{", "$toLong", "$$NOW",
+        "}", BCON_INT64(0), "]", "}", "]", "}", "by", BCON_OID(&documents->process), "before", "{",
+        "$cond", "[", "{", "$eq", "[", "$by", BCON_OID(&documents->process), "]", "}", "$before",
+        "{", "$ifNull", "[", "$start", BCON_INT64(0), "]", "}", "]", "}", "}", "}");
     int64_t known, start;
     bool done = update_fence(documents, update, true, &start, &known, &error);
     bson_destroy(update);

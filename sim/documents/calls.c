@@ -218,8 +218,7 @@ void fb_sim_at_server(fb_sim_world *world, uint32_t ref, uint32_t stamp)
         if (d->server.by != c->life) d->server.before = d->server.fence;
         d->server.by = c->life;
         c->older = d->server.before < c->number;
-        d->server.fence = fb_max_u64(d->server.fence, c->number) + 1;
-        c->number = d->server.fence;
+        c->number = fb_sim_documents_fence(&d->server, c->number, world->now_ns);
     } else if (kind == FB_HANDING_CONFIRM) {
         c->number = d->server.fence;
     } else {
@@ -260,6 +259,16 @@ static void confirm(fb_sim_documents *d, const fb_sim_documents_call *c)
     }
 }
 
+static bool all_is_open(const fb_job *job)
+{
+    size_t open = 0;
+    while (job != NULL && open < job->record_count &&
+           job->records[open].outcome == FB_DOCUMENT_OPEN) {
+        open++;
+    }
+    return job == NULL || open == job->record_count;
+}
+
 void fb_sim_documents_answered(fb_sim_documents *d, uint32_t place)
 {
     fb_sim_documents_call *c = &d->calls[place];
@@ -272,6 +281,8 @@ void fb_sim_documents_answered(fb_sim_documents *d, uint32_t place)
     switch ((fb_handing_kind)(c->kind & 0x7f)) {
     case FB_HANDING_FENCE:
         fb_handing_fenced(h, now_ms, status, c->number);
+        /* What is put anew, all of it, is put as the last start. */
+        if (told && all_is_open(h->job)) d->job_overtaken = false;
         if (told && c->older) fb_sim_documents_hears(d);
         for (uint32_t i = 0; told && i < d->server.count; i++) {
             d->server.documents[i].confirmed = true;
@@ -353,9 +364,8 @@ void fb_sim_documents_weather(fb_sim_world *world, const fb_sim_window *w)
     d->server.deposed = over(d, FB_SIM_FAULT_DOC_FAILOVER) != NULL;
     if (w->fault != FB_SIM_FAULT_DOC_RIVAL) return;
     if (w->active) {
-        d->server.fence = fb_max_u64(d->server.fence, d->handing.start) + 1;
+        d->rival = fb_sim_documents_fence(&d->server, d->handing.start, d->world->now_ns);
         d->server.by = 0;
-        d->rival = d->server.fence;
         d->overtaken = true;
     } else if (d->rival != 0) {
         d->rival = 0;

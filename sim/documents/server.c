@@ -73,6 +73,16 @@ static fb_sim_document *find_or_make(fb_sim_documents_server *server, uint64_t c
     return made;
 }
 
+/* One that is gone, or from before, does not know all starts there were: its clock is beyond them,
+ * as there is less than one in each millisecond. */
+uint64_t fb_sim_documents_fence(fb_sim_documents_server *server, uint64_t known, uint64_t now_ns)
+{
+    bool knows = server->fence != 0 && server->fence >= known;
+    server->fence = fb_max_u64(server->fence, known) + 1;
+    if (!knows) server->fence = fb_max_u64(server->fence, now_ns / 1000000);
+    return server->fence;
+}
+
 fb_document_outcome fb_sim_document_apply(fb_sim_documents_server *server, uint64_t now_ns,
                                           const fb_sim_document_change *change,
                                           fb_sim_document_applied applied, void *user)

@@ -61,6 +61,8 @@ uint64_t fb_sim_documents_collection(const char *name);
 /* NULL when it never was there. */
 fb_sim_document *fb_sim_documents_find(fb_sim_documents_server *server, uint64_t collection,
                                        fb_id id);
+/* Raises the fence for a process that knows of that start. */
+uint64_t fb_sim_documents_fence(fb_sim_documents_server *server, uint64_t known, uint64_t now_ns);
 /* One change, alone and whole. */
 fb_document_outcome fb_sim_document_apply(fb_sim_documents_server *server, uint64_t now_ns,
                                           const fb_sim_document_change *change,

@@ -223,7 +223,7 @@ def test_a_second_process_of_the_node_takes_over_and_the_first_one_says_so(net, 
     # The fence as a later start would have left it, and a document of that start.
     name = next(n for n in mongod.client.records.list_collection_names() if n.endswith(".notes"))
     mongod.client.records[name].update_one({"_id": uuid.UUID(first["id"])},
-                                           {"$set": {"_faberio.s": 1000}})
+                                           {"$inc": {"_faberio.s": 1}})
     with pytest.raises(Refused):
         a.json("record", "put", "lab", "notes", first["id"], "n=2", env=dict(
             a.env, FABERIO_COMMAND_TIMEOUT="5s"))

@@ -117,3 +117,23 @@ def test_documents_that_vanish_without_a_trace_come_back_when_they_are_read(net,
     put(a, "more=1", record=records[1])
     assert a.json("record", "get", "lab", "notes", records[1])["fields"] == {
         **there[records[1]], "more": 1}
+
+
+def test_a_fence_that_was_dropped_is_raised_above_every_start_there_was(net, mongod):  # noqa: F811
+    a = begin(net, mongod)
+    record = put(a, "n=1")
+    fence = mongod.client.records["faberio.fence"]
+    # Another process of the node came, and the database is dropped before this one notices.
+    fence.update_one({}, {"$inc": {"start": 1}, "$unset": {"by": ""}})
+    rival = fence.find_one()["start"]
+    mongod.client.drop_database("records")
+    eventually(lambda: put(a, "n=2", record=record) and fence.find_one(), lambda now: now is not None)
+    assert fence.find_one()["start"] > rival
+    eventually(lambda: documents(mongod.client, "records", "notes"), lambda now: now[record]["n"] == 2)
+    # Now the other one finds it gone, and raises it as well.
+    fence.update_one({}, {"$inc": {"start": 1}, "$unset": {"by": ""}})
+    for _ in range(2):
+        with pytest.raises(Refused):
+            while True:
+                put(a, "n=3", record=record)
+    eventually(lambda: state(a)["state"], lambda now: now == "taken_over")

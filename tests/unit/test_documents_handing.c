@@ -131,7 +131,7 @@ static void who_was_overtaken_writes_nothing_more(void **state)
     fb_handing_free(&h);
 }
 
-/* The database was dropped: what was put is confirmed behind the fence that is raised then. */
+/* The database was dropped: what was put is put again behind the fence that is raised then. */
 static void a_fence_that_is_gone_is_raised_anew(void **state)
 {
     (void)state;
@@ -149,7 +149,15 @@ static void a_fence_that_is_gone_is_raised_anew(void **state)
     fb_handing_fenced(&h, now, FB_OK, 8);
     assert_true(fb_handing_may_read(&h));
     expect(&h, now, FB_HANDING_PAUSE);
-    done(&h, now + FB_HANDING_LEASE_OVER_MS, 1);
+    now += FB_HANDING_LEASE_OVER_MS;
+    call = next(&h, now);
+    assert_int_equal(call.kind, FB_HANDING_PUT);
+    assert_int_equal(call.changes[0].version.start, 8);
+    put(&h, now, FB_OK, true, FB_DOCUMENT_KEPT);
+    /* Another process found that it was gone as well, and came after this one. */
+    expect(&h, now, FB_HANDING_CONFIRM);
+    fb_handing_confirmed(&h, now, FB_OK, 9);
+    expect(&h, now, FB_HANDING_LOCKED);
     fb_handing_free(&h);
 }
 

@@ -500,6 +500,47 @@ static void a_gap_that_is_not_below_the_reports_is_not_believed(void **state)
     test_net_free(net);
 }
 
+/* B says it of batches of A, and much later of batches of D: to have waited for the ones is no
+ * reason to believe the others. */
+static void each_gap_is_waited_for_anew(void **state)
+{
+    (void)state;
+    enum { D = 3 };
+    test_net *net = test_net_new(4, slow_hearts);
+    fb_id space = test_net_create_space(net, A);
+    for (uint32_t i = B; i <= D; i++) test_net_join(net, i, A, space, FB_ROLE_WRITER);
+    test_net_run(net, 30 * SECOND);
+    test_net_cut(net, A, C, true);
+    test_net_cut(net, D, C, true);
+    fb_node *b = test_net_node(net, B);
+    uint8_t key[FB_BATCH_KEY_BYTES];
+    static const uint32_t writers[] = {A, D};
+    for (uint32_t k = 0; k < 2; k++) {
+        test_net_cut(net, B, C, true);
+        for (uint32_t i = 1; i <= 3; i++) {
+            assert_int_equal(test_net_put(net, writers[k], space, "notes", 10 * k + i, "1"), FB_OK);
+        }
+        test_net_run(net, 10 * SECOND);
+        const fb_area *area = fb_area_get(b, area_of(net, B, space, "notes"));
+        fb_id writer = fb_node_self(test_net_node(net, writers[k]));
+        const fb_vector *v = NULL;
+        for (uint32_t at = area->entries; at != 0; at = fb_vector_get(b, at - 1)->next) {
+            if (fb_id_equal(fb_vector_get(b, at - 1)->node, writer)) v = fb_vector_get(b, at - 1);
+        }
+        assert_int_equal(v->batch, 3);
+        test_net_store_delete(net, B, fb_key_batch(key, area->local, writer, v->incarnation, 2));
+        test_net_clear_facts(net);
+        test_net_cut(net, B, C, false);
+        test_net_run(net, 100 * SECOND);
+        /* That of A, by then. */
+        assert_int_equal(test_net_facts(net, C, FB_FACT_SKIPPED), k);
+    }
+    test_net_cut(net, D, C, false);
+    test_net_run(net, 60 * SECOND);
+    assert_true(test_net_has(net, C, space, "notes", 12));
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +555,7 @@ int main(void)
         cmocka_unit_test(what_was_merged_anew_is_doubted_also_after_a_crash),
         cmocka_unit_test(who_asks_for_a_promise_is_answered),
         cmocka_unit_test(a_gap_that_is_not_below_the_reports_is_not_believed),
+        cmocka_unit_test(each_gap_is_waited_for_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

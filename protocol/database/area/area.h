@@ -41,8 +41,6 @@ typedef struct fb_area {
     uint32_t builder;   /* batch being filled, plus one */
     uint32_t wants;     /* what is lacking, plus one */
     uint32_t last_link; /* asked last */
-    uint64_t gap_ns;    /* when what a peer said to be folded was not believed; 0: nothing waits */
-    fb_id gap_node;     /* whose it was */
 
     /* The root as it is durable, and what becomes it with write sets that are under way. */
     uint8_t durable_root[16];

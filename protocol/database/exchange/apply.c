@@ -37,6 +37,7 @@ typedef struct judged {
     /* Within the operation; op is NULL before. */
     const fb_op *op;
     const apply_context *c;
+    const fb_fetch *fetch;
     uint64_t seq;            /* of the change being merged */
     uint64_t here;           /* FB_ERR_DUPLICATE: the last batch of this life that is here */
     const fb_folded *folded; /* of this life: those before the batch are folded; else NULL */
@@ -186,19 +187,19 @@ static fb_status judge_epoch(const fb_node *node, judged *j)
 /* Is what the peer says to be folded below what the members have said to hold? Above that nobody
  * folds, so as a rule it withholds something, and another peer has it. A report may say less than
  * was folded, though: of a member that was out meanwhile, or whose store was set back. So when for
- * a while nobody brought what it hides it is believed. Statements are never folded. */
+ * a while nobody brought what it hides it is believed. Each such gap is waited for anew: or who has
+ * made us wait once, for nothing, would be believed whatever it hides next. Statements are never
+ * folded. */
 static fb_status judge_gap(fb_node *node, const judged *j)
 {
-    fb_area *area = fb_area_get(node, j->area);
-    if (MUTANT(GAP_ANYWHERE, j->batch->number - 1 <= j->folded->upto, true)) {
+    const fb_batch *b = j->batch;
+    if (MUTANT(GAP_ANYWHERE, b->number - 1 <= j->folded->upto, true)) {
         return j->own_area ? FB_ERR_BATCH_CHAIN : FB_OK;
     }
-    if (area->gap_ns == 0) {
-        area->gap_ns = node->mono_ns;
-        area->gap_node = j->signer;
-    }
+    uint32_t slot = (uint32_t)(j->fetch - node->database->fetches);
+    uint64_t since = fb_wanted_gap_since(node, slot, j->signer, b->incarnation, b->number);
     uint64_t patience = FB_GAP_HEARTBEATS * node->options.timing.heartbeat_ns;
-    bool long_ago = node->mono_ns - area->gap_ns >= patience;
+    bool long_ago = node->mono_ns - since >= patience;
     return long_ago && !j->own_area ? FB_OK : FB_ERR_BATCH_CHAIN;
 }
 
@@ -374,6 +375,7 @@ static void judged_of(const fb_node *node, const fb_batch *batch, const fb_chang
     const fb_area *a = fb_area_get(node, fetch->area);
     *j = (judged){.batch = batch,
                   .changes = changes,
+                  .fetch = fetch,
                   .area = fetch->area,
                   .space = a->space,
                   .own_area = a->kind == FB_AREA_SPACE,
@@ -697,9 +699,6 @@ static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_spa
         fb_observe(node, FB_FACT_CLONE, fetch->link_number, b->incarnation, (fb_span){NULL, 0});
     }
     fb_wanted_satisfy(node, j->area, j->signer, b->incarnation, b->number, true);
-    fb_area *area = fb_area_get(node, j->area);
-    bool came = !j->skips && fb_id_equal(area->gap_node, j->signer);
-    if (came || area->wants == 0) area->gap_ns = 0;
     fb_onward_applied(node, j->area, conflict);
     fb_fetch_woken(node, j->area, dot_of(j, b->count - 1));
     if (!j->own_area) return;

@@ -372,15 +372,8 @@ fb_span fb_fetch_batch(const fb_node *node, uint32_t slot)
 /* The life of the signer that a call asks for; 0: it does not. */
 static uint64_t asked_life(const fb_node *node, uint32_t slot)
 {
-    const fb_fetch *fetch = &node->database->fetches[slot];
-    for (uint32_t at = fb_area_get(node, fetch->area)->wants; at != 0;) {
-        const fb_wanted *wanted = fb_wanted_get(node, at - 1);
-        at = wanted->next;
-        if (wanted->fetch == slot + 1 && fb_id_equal(wanted->node, fetch->signer)) {
-            return wanted->incarnation;
-        }
-    }
-    return 0;
+    uint32_t wanted = fb_wanted_asked(node, slot, node->database->fetches[slot].signer);
+    return wanted == FB_NONE ? 0 : fb_wanted_get(node, wanted)->incarnation;
 }
 
 static void park(fb_node *node, uint32_t slot)

@@ -36,6 +36,9 @@ static void digest_write(const fb_node *node, uint32_t index, fb_writer *w)
         (wanted->parked ? 1u : 0u) | (wanted->waits ? 2u : 0u) | (wanted->whole ? 4u : 0u),
         wanted->known_incarnation,
         wanted->known_batch,
+        wanted->gap_incarnation,
+        wanted->gap_number,
+        wanted->gap_ns,
     };
     fb_write_words(w, words, sizeof words / sizeof words[0]);
     if (!wanted->waits) return;
@@ -89,6 +92,39 @@ static uint32_t find(const fb_node *node, uint32_t area, fb_id peer, uint64_t in
         at = wanted->next;
     }
     return FB_NONE;
+}
+
+uint32_t fb_wanted_asked(const fb_node *node, uint32_t slot, fb_id peer)
+{
+    uint32_t area = node->database->fetches[slot].area;
+    for (uint32_t at = fb_area_get(node, area)->wants; at != 0;) {
+        const fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        if (wanted->fetch == slot + 1 && fb_id_equal(wanted->node, peer)) return at - 1;
+        at = wanted->next;
+    }
+    return FB_NONE;
+}
+
+uint64_t fb_wanted_gap_since(fb_node *node, uint32_t slot, fb_id peer, uint64_t incarnation,
+                             uint64_t number)
+{
+    uint64_t since = node->mono_ns;
+    for (uint32_t at = fb_area_get(node, node->database->fetches[slot].area)->wants; at != 0;) {
+        const fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        at = wanted->next;
+        if (fb_id_equal(wanted->node, peer) && wanted->gap_incarnation == incarnation &&
+            wanted->gap_number == number) {
+            since = fb_min_u64(since, wanted->gap_ns);
+        }
+    }
+    uint32_t index = fb_wanted_asked(node, slot, peer);
+    if (index == FB_NONE) return since;
+    fb_wanted *wanted = fb_wanted_get(node, index);
+    wanted->gap_incarnation = incarnation;
+    wanted->gap_number = number;
+    wanted->gap_ns = since;
+    fb_wanted_touch(node, index);
+    return since;
 }
 
 /* A claim of this link about another life of the node, that no call asks for: where there is no
@@ -286,6 +322,11 @@ void fb_wanted_link_down(fb_node *node, uint32_t link)
         if (nobodys != FB_NONE) {
             fb_wanted *other = fb_wanted_get(node, nobodys);
             if (other->batch < wanted->batch) other->batch = wanted->batch;
+            if (other->gap_number == 0) {
+                other->gap_incarnation = wanted->gap_incarnation;
+                other->gap_number = wanted->gap_number;
+                other->gap_ns = wanted->gap_ns;
+            }
             fb_wanted_touch(node, nobodys);
         }
         if (nobodys != FB_NONE || !fb_area_get(node, wanted->area)->stored ||

@@ -30,6 +30,9 @@ typedef struct fb_wanted {
     /* A life of the node that is no head here, and how far it is here: the answer to an earlier
      * call told. 0: none did. */
     uint64_t known_incarnation, known_batch;
+    /* The batch before which the peer said to have folded what nobody has said to hold, and since
+     * when that is known. 0: there is none. */
+    uint64_t gap_incarnation, gap_number, gap_ns;
     fb_digest_cell cell;
 } fb_wanted;
 
@@ -41,6 +44,13 @@ bool fb_want(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uin
 /* Puts the claim into the set being built, if there is room. */
 void fb_wanted_store(fb_node *node, uint32_t area, fb_id peer, uint64_t incarnation, uint32_t link);
 void fb_wanted_touch(fb_node *node, uint32_t wanted);
+/* The claim about this node that a fetch asks for; FB_NONE: none does any more. */
+uint32_t fb_wanted_asked(const fb_node *node, uint32_t fetch, fb_id peer);
+/* Since when it is known that those before this batch are said to be folded: from now on, if that
+ * is news. Also when another claimer, or the same one over a link before, was the first to say so.
+ */
+uint64_t fb_wanted_gap_since(fb_node *node, uint32_t fetch, fb_id peer, uint64_t incarnation,
+                             uint64_t number);
 /* Nobody has it: counted and forgotten. */
 void fb_wanted_drop(fb_node *node, uint32_t wanted);
 void fb_wanted_link_down(fb_node *node, uint32_t link);

@@ -137,6 +137,11 @@ bool fb_store_documents_wants_remaking(const fb_store_documents *sd)
     return fb_keeping_wants_remaking(&sd->keeping);
 }
 
+bool fb_store_documents_misses(const fb_store_documents *sd)
+{
+    return fb_keeping_misses(&sd->keeping);
+}
+
 void fb_store_documents_remake(fb_store_documents *sd, uint64_t incarnation, uint64_t applied,
                                fb_span *set)
 {

@@ -36,6 +36,7 @@ int fb_store_documents_clean(fb_store_documents *sd, fb_span *set);
 /* Also before them, in a transaction without others: some of the records whose documents are gone,
  * made again as of the last set that was applied. May be empty. */
 bool fb_store_documents_wants_remaking(const fb_store_documents *sd);
+bool fb_store_documents_misses(const fb_store_documents *sd); /* keeping.h */
 void fb_store_documents_remake(fb_store_documents *sd, uint64_t incarnation, uint64_t applied,
                                fb_span *set);
 /* What a reading missed (reading.h) is wanted. */

@@ -29,6 +29,7 @@ typedef struct fb_job {
     struct fb_job *next;
     uint64_t incarnation, w; /* of the last set that it covers; 0: none */
     bool found;              /* it is what a start found: an earlier process may have sent it */
+    bool remade;             /* it is a part of an area that is made again */
     fb_room room;
     fb_job_record *records;
     size_t record_count;

@@ -128,9 +128,15 @@ static void forget_cleaned(fb_keeping *k)
 
 /* Making again */
 
+bool fb_keeping_misses(const fb_keeping *k)
+{
+    return k->missing_at < k->missing_count;
+}
+
 bool fb_keeping_wants_remaking(const fb_keeping *k)
 {
-    return k->missing_at < k->missing_count || k->area_at < k->area_count;
+    return fb_keeping_misses(k) ||
+           (k->area_at < k->area_count && k->making_again < FB_KEEPING_REMAKES_MAX);
 }
 
 void fb_keeping_missing(fb_keeping *k, fb_split_record record)
@@ -220,7 +226,7 @@ void fb_keeping_remake(fb_keeping *k, uint64_t incarnation, uint64_t applied, fb
     k->makes = true;
     k->making = 0;
     k->remaking = k->remake;
-    if (k->missing_at < k->missing_count) {
+    if (fb_keeping_misses(k)) {
         /* Those of one area, which is that of the first. */
         const fb_split_record *first = &k->missing[k->missing_at];
         size_t most = k->missing_count - k->missing_at;
@@ -258,7 +264,7 @@ static void remake_over(fb_keeping *k)
         if (k->remake.over) k->area_at++;
         if (k->remake.over) k->remake = (fb_remake){.area = 0};
     }
-    if (fb_keeping_wants_remaking(k)) return;
+    if (fb_keeping_misses(k) || k->area_at < k->area_count) return;
     fb_room_free(&k->remake_room);
     k->missing = NULL;
     k->missing_count = k->missing_cap = k->missing_at = 0;
@@ -276,6 +282,10 @@ int fb_keeping_over(fb_keeping *k, bool committed, uint64_t incarnation, uint64_
         if (w != 0 || k->touched_count != 0) {
             rc = fb_job_make(&k->split, incarnation, w, k->touched, k->touched_count, job);
         }
+        if (*job != NULL && k->makes && k->making == 0) {
+            (*job)->remade = true;
+            k->making_again++;
+        }
     }
     k->cleaning = 0;
     k->makes = false;
@@ -288,6 +298,8 @@ int fb_keeping_over(fb_keeping *k, bool committed, uint64_t incarnation, uint64_
 void fb_keeping_served(fb_keeping *k, fb_job *job, uint64_t start)
 {
     job->next = NULL;
+    if (job->remade) k->making_again--;
+    job->remade = false;
     k->start = start;
     *k->served_end = job;
     k->served_end = &job->next;

@@ -11,6 +11,9 @@
 /* Served jobs whose redo entries are taken out in a transaction of their own, when no write set
  * comes that could take them along. */
 #define FB_KEEPING_SERVED_MAX 64u
+/* Parts of areas that are made again and that the document store does not have yet. More wait where
+ * they are made of, so that a server that is away costs no more memory than these. */
+#define FB_KEEPING_REMAKES_MAX 8u
 
 typedef struct fb_keeping {
     fb_split split;
@@ -30,6 +33,7 @@ typedef struct fb_keeping {
     fb_remake remake, remaking;
     size_t making; /* of the missing; those go first */
     bool makes;
+    size_t making_again;        /* jobs of whole areas that are with the document store */
     uint64_t remade, not_equal; /* records */
 } fb_keeping;
 
@@ -60,6 +64,9 @@ int fb_keeping_dropped(fb_keeping *k, uint32_t area);
 int fb_keeping_dropped_all(fb_keeping *k);
 /* The document of one record is gone, or lacks a value. */
 void fb_keeping_missing(fb_keeping *k, fb_split_record record);
+/* There are some of those, which go first. */
+bool fb_keeping_misses(const fb_keeping *k);
+/* Something can be made again now. */
 bool fb_keeping_wants_remaking(const fb_keeping *k);
 
 /* When something that was in doubt is to be handed on once more; UINT64_MAX: nothing is. */

@@ -595,15 +595,21 @@ void fb_lmdb_outer_again(fb_lmdb *store, fb_outer *outer)
     fb_store_documents_outer_again(store->documents, outer);
 }
 
-/* It is made again if it should still be there, and read once more. */
+/* It is made again if it should still be there, and read once more: that, and not all else that is
+ * to be made again, as everybody waits. Where that cannot be written nothing is known of it. */
 static void serve_missed(fb_lmdb *store, const request *req)
 {
     fb_reading *reading = req->reading;
     if (reading->incarnation == store->incarnation && store->env.env != NULL) {
         fb_store_documents_missing(store->documents, reading);
         int rc = 0;
-        while (rc == 0 && !store->failing && fb_store_documents_wants_remaking(store->documents)) {
+        while (rc == 0 && !store->failing && fb_store_documents_misses(store->documents)) {
             rc = write_group(store, NULL);
+        }
+        if (fb_store_documents_misses(store->documents)) {
+            document_read(store, reading, FB_ERR_AGAIN, (fb_span){NULL, 0},
+                          "a document is gone, and the local store takes no other one now");
+            return;
         }
         read_set_serve(store, reading->operation, reading->read_set, true);
     }

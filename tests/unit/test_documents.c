@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "io/documents/job.h"
+#include "io/documents/keeping.h"
 #include "io/documents/reading.h"
 #include "protocol/base/draw.h"
 #include "protocol/database/database.h"
@@ -665,6 +666,38 @@ static void reads_are_those_of_a_plain_store(void **state)
     }
 }
 
+/* A server that is away is not given part after part of what is to be made again; but for a record
+ * that somebody reads there is always room. */
+static void few_parts_are_made_again_at_once(void **state)
+{
+    (void)state;
+    stores world;
+    begin(&world, 7);
+    fb_keeping k;
+    fb_span set;
+    assert_int_equal(fb_keeping_open(&k, &world.split.store, NULL), 0);
+    k.making_again = FB_KEEPING_REMAKES_MAX;
+    assert_int_equal(fb_keeping_dropped(&k, NOTES), 0);
+    assert_false(fb_keeping_wants_remaking(&k));
+    fb_keeping_remake(&k, 9, world.w, &set);
+    assert_int_equal(set.len, 0);
+    assert_false(k.makes);
+    fb_keeping_missing(&k, (fb_split_record){NOTES, id_of(1)});
+    assert_true(fb_keeping_misses(&k) && fb_keeping_wants_remaking(&k));
+    k.missing_at++;
+    assert_false(fb_keeping_wants_remaking(&k));
+    /* One of them is kept: the next one may be made. */
+    fb_room room = {.used = 0};
+    fb_job *job = fb_room_take_zeroed(&room, sizeof *job);
+    job->room = room;
+    job->remade = true;
+    fb_keeping_served(&k, job, 9);
+    assert_int_equal(k.making_again, FB_KEEPING_REMAKES_MAX - 1);
+    assert_true(fb_keeping_wants_remaking(&k));
+    fb_keeping_free(&k);
+    end(&world);
+}
+
 static void what_the_space_says_is_never_a_document(void **state)
 {
     (void)state;
@@ -724,6 +757,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_are_those_of_a_plain_store),
+        cmocka_unit_test(few_parts_are_made_again_at_once),
         cmocka_unit_test(what_the_space_says_is_never_a_document),
         cmocka_unit_test(a_malformed_set_is_an_error_and_puts_nothing),
         cmocka_unit_test(names_of_collections_are_safe_and_never_one),

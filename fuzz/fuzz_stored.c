@@ -55,10 +55,10 @@ static void tree(fb_span in)
     fb_tree_root root;
     fb_status status = fb_tree_decode(in, &node, &root);
     fb_fuzz_require(status == FB_OK || status == FB_ERR_STORE_DAMAGED ||
-                    status == FB_ERR_VERSION_NEWER);
+                    status == FB_ERR_VERSION_NEWER || status == FB_ERR_VERSION_OLDER);
     status = fb_tree_decode(in, &node, NULL);
     fb_fuzz_require(status == FB_OK || status == FB_ERR_STORE_DAMAGED ||
-                    status == FB_ERR_VERSION_NEWER);
+                    status == FB_ERR_VERSION_NEWER || status == FB_ERR_VERSION_OLDER);
 }
 
 static void record(fb_span in)

@@ -21,9 +21,13 @@ static void quiet(mongoc_log_level_t level, const char *domain, const char *mess
 
 static void begin(void)
 {
-    mongoc_init();
-    /* It would write to the node's standard error; what matters comes back as errors. */
+    /* It would write to the node's standard error, at its own start, too; what matters comes back
+     * as errors. */
     mongoc_log_set_handler(quiet, NULL);
+    /* Its counters would stand in a file of the shared memory that a killed process leaves there
+     * for good, and that the next one of this number stumbles over. */
+    setenv("MONGOC_DISABLE_SHM", "1", 0);
+    mongoc_init();
 }
 
 static void set_default(mongoc_uri_t *uri, const char *option, int32_t value)
@@ -75,8 +79,6 @@ static mongoc_uri_t *uri_of(const fb_documents_options *options, char *why, size
 static fb_status open_documents(const fb_documents_options *options, fb_documents **out, char *why,
                                 size_t why_len)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, begin);
     *out = NULL;
     mongoc_uri_t *uri = uri_of(options, why, why_len);
     if (uri == NULL) return FB_ERR_REQUEST_MALFORMED;
@@ -119,6 +121,8 @@ static void close_documents(fb_documents *documents)
 
 const fb_documents_ops *fb_documents_module(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, begin); /* the environment is changed: before there are threads */
     static const fb_documents_ops ops = {.interface = FB_DOCUMENTS_INTERFACE,
                                          .open = open_documents,
                                          .close = close_documents,

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,6 +34,10 @@ fb_status fb_documents_load(const char *file, const fb_documents_ops **out, char
                  FB_MODULE_DIRECTORY);
         return FB_ERR_UNSUPPORTED;
     }
+    /* While it is loaded, libmongoc makes a file for its counters in the shared memory. A killed
+     * process leaves it there for good, and the next one of its number stumbles over it and says so
+     * on standard error. There are no threads yet that could look at the environment. */
+    setenv("MONGOC_DISABLE_SHM", "1", 0);
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *symbol = module == NULL ? NULL : dlsym(module, "fb_documents_module");
     if (symbol == NULL) {

@@ -24,9 +24,6 @@ static void begin(void)
     /* It would write to the node's standard error, at its own start, too; what matters comes back
      * as errors. */
     mongoc_log_set_handler(quiet, NULL);
-    /* Its counters would stand in a file of the shared memory that a killed process leaves there
-     * for good, and that the next one of this number stumbles over. */
-    setenv("MONGOC_DISABLE_SHM", "1", 0);
     mongoc_init();
 }
 
@@ -122,7 +119,7 @@ static void close_documents(fb_documents *documents)
 const fb_documents_ops *fb_documents_module(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, begin); /* the environment is changed: before there are threads */
+    pthread_once(&once, begin);
     static const fb_documents_ops ops = {.interface = FB_DOCUMENTS_INTERFACE,
                                          .open = open_documents,
                                          .close = close_documents,

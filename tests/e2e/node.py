@@ -116,6 +116,7 @@ class Node:
             line = self.lines.next()
             if "event=" not in line:
                 banner.append(line)
+        assert banner[3].startswith("listen "), banner
         self.listen = banner[3].split()[1]
         # The next start takes the same port, as others were told about it.
         if self.listen != "none":

@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SMOKE = ["acked-when-executed", "delete-takes-unseen"]
+SMOKE = ["acked-when-executed", "delete-leaves-tree"]
 
 
 def run(program, *words):

@@ -114,7 +114,7 @@ class Node:
         banner = []
         while len(banner) < 5:
             line = self.lines.next()
-            if "event=" not in line:
+            if "event=" not in line and '"event":' not in line:
                 banner.append(line)
         assert banner[3].startswith("listen "), banner
         self.listen = banner[3].split()[1]

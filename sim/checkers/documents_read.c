@@ -29,7 +29,8 @@ static bool is_same(fb_span read_set, fb_span wanted, fb_span got, bool unheard)
         fb_read_item item = fb_read_item_next(&asked);
         bool whole = fb_read_u8(&a) == 1, whole_got = fb_read_u8(&b) == 1;
         uint32_t count = fb_read_u32(&a), count_got = fb_read_u32(&b);
-        /* Whoever does not know that documents are gone misses nothing in a list of them. */
+        /* Whoever does not know that documents are gone misses nothing in a list of them, and a
+         * list that began before that was known is not begun anew. */
         if (unheard && item.kind != FB_READ_KEY) {
             while (count-- > 0) fb_read_entry_next(&a);
             while (count_got-- > 0) fb_read_entry_next(&b);
@@ -54,14 +55,15 @@ static bool is_same(fb_span read_set, fb_span wanted, fb_span got, bool unheard)
     return fb_reader_done(&a) && fb_reader_done(&b);
 }
 
-void fb_sim_check_documents_answer(fb_sim_documents *d, fb_span read_set, fb_span answer)
+void fb_sim_check_documents_answer(fb_sim_documents *d, fb_span read_set, fb_span answer,
+                                   bool unheard)
 {
     fb_sim_world *world = d->world;
     fb_writer w = fb_writer_of(world->scratch, world->scratch_bytes);
     if (!world->config.checks) return;
     fb_sim_check_saw(world, &fb_sim_check_documents_read);
     if (!fb_sim_store_read(&world->nodes[d->node].store, read_set, &w)) return;
-    if (is_same(read_set, fb_writer_span(&w), answer, d->dropped)) return;
+    if (is_same(read_set, fb_writer_span(&w), answer, unheard)) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_documents_read.id,
                     "%s: documents answer a read other than its write sets say",
                     fb_sim_name(d->node));

@@ -149,6 +149,7 @@ bool fb_sim_documents_lately_dropped(const fb_sim_documents *d)
 void fb_sim_documents_hears(fb_sim_documents *d)
 {
     d->dropped = false;
+    d->drops++;
     wrong_disk(d, fb_keeping_dropped_all(&d->keeping));
 }
 
@@ -392,6 +393,7 @@ bool fb_sim_documents_read(fb_sim_documents *d, uint64_t operation, fb_span read
     r->read_set = fb_sim_blob_make(&world->blobs, read_set.len);
     memcpy(fb_sim_blob_writable(&world->blobs, r->read_set), read_set.p, read_set.len);
     r->sets = d->sets;
+    r->drops = d->drops;
     r->until_ns = world->now_ns + UINT64_C(15000000000);
     r->pause_ns = FB_HANDING_RETRY_MIN_MS * MS;
     fb_sim_schedule(world, world->now_ns + read_delay(d), d->node, FB_SIM_AT_DOCUMENTS,
@@ -428,6 +430,7 @@ static void read_again(fb_sim_documents *d, uint32_t place)
         r->reading->w = node->applied_w;
         r->reading->sure = true;
         r->sets = d->sets;
+        r->drops = d->drops;
     }
     fb_sim_schedule(world, world->now_ns + read_delay(d), d->node, FB_SIM_AT_DOCUMENTS,
                     FB_SIM_DOCUMENTS_READ | place, node->boots);
@@ -463,7 +466,8 @@ static void read_on(fb_sim_documents *d, uint32_t place)
     fb_writer w = fb_writer_of(world->scratch, world->scratch_bytes);
     if (status == FB_OK) {
         if (r->sets == d->sets) {
-            fb_sim_check_documents_answer(d, fb_sim_blob_bytes(&world->blobs, r->read_set), answer);
+            fb_sim_check_documents_answer(d, fb_sim_blob_bytes(&world->blobs, r->read_set), answer,
+                                          d->dropped || r->drops != d->drops);
         }
         fb_write_span(&w, answer);
     } else {

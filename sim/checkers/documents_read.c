@@ -38,7 +38,7 @@ static bool is_same(fb_span read_set, fb_span wanted, fb_span got, bool unheard)
         }
         if (count_got == 0 && count != 0) return false;
         bool all = item.kind == FB_READ_KEY || whole_got;
-        fb_read_entry e, f;
+        fb_read_entry e, f = {0};
         bool any = next_entry(&b, &count_got, &f);
         for (uint32_t k = 0; k < count; k++) {
             e = fb_read_entry_next(&a);

@@ -551,7 +551,7 @@ static void compare(fb_span read_set, fb_span wanted, fb_span got)
         assert_true(count_got > 0 || count == 0);
         bool all = item.kind == FB_READ_KEY || whole_got;
         if (whole_got) assert_true(whole);
-        fb_read_entry e, f;
+        fb_read_entry e, f = {0};
         bool any = next_entry(&b, &count_got, &f);
         for (uint32_t k = 0; k < count; k++) {
             e = fb_read_entry_next(&a);

@@ -20,9 +20,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    uint32_t places = 1024;
-    while (places < world->config.nodes * world->config.nodes * 4) places *= 2;
-    fb_sim_memo_init(&s->roles, arena, places, VALUES);
+    fb_sim_memo_init(&s->roles, arena, fb_sim_pair_places(world), VALUES);
 }
 
 static void learn(state *s, uint32_t node, const fb_effect *fx)

@@ -94,6 +94,17 @@ static inline uint64_t fb_sim_pair_key(fb_id space, fb_id node, uint64_t more)
     return mix.a == 0 ? 1 : mix.a;
 }
 
+/* Places of a memo of what each node holds of each other one in each space: so many that nothing is
+ * forgotten, as a table is half full at most. A machine that is a copy of another counts again. */
+static inline uint32_t fb_sim_pair_places(const fb_sim_world *world)
+{
+    uint32_t nodes = world->config.nodes;
+    uint32_t keys = fb_sim_space_count(world) * nodes * nodes * (world->config.faults ? 2 : 1);
+    uint32_t places = 1024;
+    while (places / 2 < keys) places *= 2;
+    return places;
+}
+
 static inline fb_span fb_sim_fact_bytes(const fb_effect *fact)
 {
     return fb_span_of(fb_effect_bytes(fact), fact->len);

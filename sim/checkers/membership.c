@@ -27,9 +27,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    uint32_t places = 1024;
-    while (places < world->config.nodes * world->config.nodes * 4) places *= 2;
-    fb_sim_memo_init(&s->admins, arena, places, 1);
+    fb_sim_memo_init(&s->admins, arena, fb_sim_pair_places(world), 1);
     for (int i = 0; i < 2; i++) s->rows[i] = fb_arena_take(arena, MEMBERS_MAX, ROW_BYTES);
     s->standing = fb_arena_take(arena, 1, fb_sim_standing_bytes());
 }

@@ -16,9 +16,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
 {
     state local;
     state *s = own != NULL ? own : &local;
-    uint32_t places = 1024;
-    while (places < world->config.nodes * world->config.nodes * 8) places *= 2;
-    fb_sim_memo_init(&s->members, arena, places, VALUES);
+    fb_sim_memo_init(&s->members, arena, fb_sim_pair_places(world), VALUES);
 }
 
 static uint64_t key_of(const fb_sim_world *world, fb_id space, fb_id peer, uint32_t node)

@@ -64,8 +64,11 @@ static const fb_command commands[] = {
      fb_cmd_peers_forget, NULL},
     {"config show", "[--origin]", "the settings in force, and where each comes from",
      "listen= advertise= api= store= log-format= record= record-key= record-max= origin",
-     "Order: flag, FABERIO_... in the environment, the file (--config FILE), the default.", 0, 0,
-     fb_cmd_config_show, NULL},
+     "Those of the node that runs in this home. When none runs, or with a flag about a setting or "
+     "a\n"
+     "file, those that a start would have. Order: flag, FABERIO_... in the environment, the file\n"
+     "(--config FILE), the default.",
+     0, 0, fb_cmd_config_show, NULL},
 
     {"envelope", "VERB ...", "sign, verify, canonical, convert, inspect", "", NULL, 0, -1, NULL,
      fb_cmd_envelope},
@@ -162,8 +165,9 @@ static const fb_command commands[] = {
      "The whole file is checked before anything is written. Up to 64 lines make one write set,\n"
      "which is stored whole or not at all.",
      3, 3, fb_cmd_record_import, NULL},
-    {"record watch", "SPACE [--since CURSOR]", "a line for each change, as it is applied here",
-     "since=", "Without --since only what is new. Says `watching` on standard error first.", 1, 1,
+    {"record watch", "SPACE [COLLECTION] [--since CURSOR]",
+     "a line for each change, as it is applied here",
+     "since=", "Without --since only what is new. Says `watching` on standard error first.", 1, 2,
      fb_cmd_record_watch, NULL},
 
     {"export", "SPACE OUT", "the records of a space as a file, all of one moment", "",

@@ -6,6 +6,7 @@
 
 #include "io/loop.h"
 #include "runtime/home.h"
+#include "runtime/settings.h"
 
 #define FB_API_BODY_MAX        (1u << 20)
 #define FB_API_BODIES_MAX      ((size_t)16 << 20) /* of all requests that are being read */
@@ -38,7 +39,8 @@ typedef struct fb_api_options {
     uv_loop_t *uv;
     fb_loop *loop;
     const fb_api_node *node;
-    const char *port; /* HOST:PORT of loopback, or empty */
+    const fb_settings *settings; /* in force; may change between requests */
+    const char *port;            /* HOST:PORT of loopback, or empty */
 } fb_api_options;
 
 /* bound gets the port's address in use. False with a sentence in why. */

@@ -127,7 +127,7 @@ bool fb_exchange_query_read(fb_exchange *x, const char *allowed);
 /* Percent escapes, in place. False: a bad one, a zero byte, or not UTF-8. */
 bool fb_exchange_decode(char *text);
 
-/* The table of api_routes.c. */
+/* The table of routes.c. */
 typedef struct fb_route {
     const char *method;
     const char *path;  /* segments; a star stands for any one */

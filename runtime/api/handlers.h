@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers of the routes in api_routes.c. */
+/* The handlers of the routes in routes.c. */
 #ifndef FB_RUNTIME_API_HANDLERS_H
 #define FB_RUNTIME_API_HANDLERS_H
 
@@ -10,6 +10,7 @@ void fb_get_readyz(fb_exchange *x);
 void fb_get_metrics(fb_exchange *x);
 void fb_post_scrub(fb_exchange *x);
 void fb_get_doctor(fb_exchange *x);
+void fb_get_config(fb_exchange *x);
 void fb_get_status(fb_exchange *x);
 void fb_get_peers(fb_exchange *x);
 void fb_post_peers(fb_exchange *x);
@@ -42,6 +43,9 @@ void fb_post_batch(fb_exchange *x);
 void fb_get_changes(fb_exchange *x);
 void fb_get_conflicts(fb_exchange *x);
 void fb_post_conflict(fb_exchange *x);
+
+/* Memory of this process that is in use; 0 when the system does not say. */
+uint64_t fb_process_resident_bytes(void);
 
 /* Answers with the record x->record of the collection args[1]. */
 void fb_record_show(fb_exchange *x);

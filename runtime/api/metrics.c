@@ -94,7 +94,7 @@ static uint64_t open_files(void)
     return count > 3 ? count - 3 : 0; /* two that are no files, and the directory itself */
 }
 
-static uint64_t resident_bytes(void)
+uint64_t fb_process_resident_bytes(void)
 {
     unsigned long long size = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -117,7 +117,8 @@ static void process_metrics(fb_text *out, const fb_api_node *node)
                    "# TYPE process_cpu_seconds_total counter\n"
                    "process_cpu_seconds_total %lld.%06lld\n",
                    (long long)(us / 1000000), (long long)(us % 1000000));
-    metric(out, "process_resident_memory_bytes", "gauge", "Memory in use.", resident_bytes());
+    metric(out, "process_resident_memory_bytes", "gauge", "Memory in use.",
+           fb_process_resident_bytes());
     metric(out, "process_open_fds", "gauge", "Descriptors in use.", open_files());
     metric(out, "process_max_fds", "gauge", "Descriptors that may be.", files.rlim_cur);
     metric(out, "process_start_time_seconds", "gauge", "When it started, in Unix time.",

@@ -172,7 +172,8 @@ static void status_head(fb_exchange *x)
     fb_json_hex_u64(out, "incarnation", stats.incarnation);
     fb_json_number(out, "starts", (int64_t)stats.starts);
     fb_json_error(out, "last_error", stats.last_end);
-    fb_json_number(out, "memory_bytes", (int64_t)stats.node_bytes);
+    fb_json_number(out, "memory_bytes", (int64_t)fb_process_resident_bytes());
+    fb_json_number(out, "state_reserved_bytes", (int64_t)stats.node_bytes);
     fb_json_number(out, "links", stats.carrier.links);
     status_store(x, &stats.store, &stats.import);
     fb_json_open(out, "counters", '{');

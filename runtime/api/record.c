@@ -11,6 +11,21 @@
 #include "runtime/api/request_codec.h"
 #include "runtime/command/record_arguments.h"
 
+/* One entity tag as RFC 9110, 8.8.3 has them. */
+static bool etag_like(const char *text, size_t len)
+{
+    if (len > 2 && memcmp(text, "W/", 2) == 0) {
+        text += 2;
+        len -= 2;
+    }
+    if (len < 2 || text[0] != '"' || text[len - 1] != '"') return false;
+    for (size_t i = 1; i + 1 < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c <= 0x20 || c == 0x7f) return false;
+    }
+    return true;
+}
+
 /* If-Match: "ETAG", If-None-Match: *. */
 static bool condition_read(fb_exchange *x, uint8_t *condition, fb_id *etag)
 {
@@ -35,7 +50,13 @@ static bool condition_read(fb_exchange *x, uint8_t *condition, fb_id *etag)
         fb_hex_parse(fb_span_of(match + 1, 32), etag->b, sizeof etag->b)) {
         return true;
     }
-    fb_exchange_fail(x, FB_ERR_ARGUMENT, "If-Match: one etag in double quotes is expected");
+    /* A tag that this node never gave, or a weak one, is well formed and matches nothing (RFC 9110,
+     * 13.1.1). */
+    if (etag_like(match, len)) {
+        fb_exchange_fail(x, FB_ERR_CONFLICT, NULL);
+    } else {
+        fb_exchange_fail(x, FB_ERR_ARGUMENT, "If-Match: one etag in double quotes is expected");
+    }
     return false;
 }
 

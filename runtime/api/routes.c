@@ -16,6 +16,7 @@ const fb_route fb_routes[] = {
     {"GET", "/readyz", NULL, fb_get_readyz, false, false},
     {"GET", "/metrics", NULL, fb_get_metrics, false, false},
     {"GET", "/v1/status", NULL, fb_get_status, false, false},
+    {"GET", "/v1/config", NULL, fb_get_config, false, false},
     {"GET", "/v1/doctor", "item", fb_get_doctor, false, false},
     {"POST", "/v1/scrub", NULL, fb_post_scrub, false, false},
     {"GET", "/v1/peers", NULL, fb_get_peers, false, false},
@@ -46,7 +47,7 @@ const fb_route fb_routes[] = {
     {"DELETE", RECORD, NULL, fb_delete_record, true, false},
     {"GET", COLLECTION "/records", "limit after", fb_get_records, true, false},
     {"POST", COLLECTION "/records:batch", NULL, fb_post_batch, true, false},
-    {"GET", SPACE "/changes", "since", fb_get_changes, true, false},
+    {"GET", SPACE "/changes", "since collection", fb_get_changes, true, false},
     {"GET", SPACE "/conflicts", "collection after", fb_get_conflicts, true, false},
     {"POST", SPACE "/conflicts/*", NULL, fb_post_conflict, true, false},
 

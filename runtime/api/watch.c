@@ -6,6 +6,7 @@
 #include "protocol/base/assert.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/limits.h"
+#include "protocol/base/uuid.h"
 #include "runtime/api/handlers.h"
 #include "runtime/api/internal.h"
 #include "runtime/api/request_codec.h"
@@ -26,7 +27,9 @@ typedef struct feed {
     size_t at;       /* of the next one */
     uint64_t credit; /* bytes of answers taken, not yet given back */
     bool over;
-    fb_error error; /* why */
+    fb_error error;   /* why */
+    const char *only; /* changes of this collection alone, by name or its area's UUID; or NULL */
+    fb_feed_cursor passed; /* the newest change that was left out since something was told */
 } feed;
 
 typedef struct change {
@@ -112,6 +115,14 @@ static void stream_failed(fb_exchange *x, fb_error error)
 
 static void record_read(fb_exchange *x, fb_error error, fb_span answer);
 
+static bool is_wanted(const feed *f, const change *c)
+{
+    fb_id area;
+    if (f->only == NULL) return true;
+    if (fb_uuid_parse_v7(fb_span_text(f->only), &area)) return fb_id_equal(area, c->area);
+    return fb_span_equal(fb_span_text(f->only), c->collection);
+}
+
 /* Tells what is known, asks for the record of the next change, or takes more changes. */
 static void feed_go_on(fb_exchange *x)
 {
@@ -122,9 +133,16 @@ static void feed_go_on(fb_exchange *x)
         change c = change_next(&r, x->space);
         if (c.kind == MARK) {
             mark_show(x, c.cursor);
+            f->passed.sequence = 0;
             f->at = f->changes.len - fb_reader_left(&r);
             continue;
         }
+        if (!is_wanted(f, &c)) {
+            f->passed = c.cursor;
+            f->at = f->changes.len - fb_reader_left(&r);
+            continue;
+        }
+        f->passed.sequence = 0;
         if (c.kind == 2) {
             change_show(x, NULL, FB_OK);
             continue;
@@ -142,6 +160,9 @@ static void feed_go_on(fb_exchange *x)
         break;
     }
     if (f->at == f->changes.len) {
+        /* Also who wants none of these goes on behind them. */
+        if (f->passed.sequence != 0) mark_show(x, f->passed);
+        f->passed.sequence = 0;
         fb_text_clear(&f->changes);
         f->at = 0;
         if (f->over && f->error != FB_OK) stream_failed(x, f->error);
@@ -259,6 +280,7 @@ static void watch_in_space(fb_exchange *x)
     fb_loop *loop = x->api->options.loop;
     x->own = calloc(1, sizeof(feed));
     FB_ASSERT(x->own != NULL);
+    ((feed *)x->own)->only = fb_exchange_query(x, "collection");
     x->own_end = feed_end;
     x->drained = feed_go_on;
     fb_exchange_watch_client(x);

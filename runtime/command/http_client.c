@@ -100,7 +100,12 @@ static fb_span body_next(channel *c)
 void fb_path_put(fb_text *path, const char *segment)
 {
     fb_text_put(path, "/");
-    for (const char *p = segment; *p != 0; p++) {
+    fb_path_escape(path, segment);
+}
+
+void fb_path_escape(fb_text *path, const char *value)
+{
+    for (const char *p = value; *p != 0; p++) {
         unsigned char c = (unsigned char)*p;
         bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                      c == '-' || c == '_' || c == '.' || c == '~';
@@ -149,6 +154,18 @@ static bool send_all(channel *c, const char *bytes, size_t len)
         len -= (size_t)n;
     }
     return true;
+}
+
+bool fb_http_is_answered(const fb_cli *cli)
+{
+    char why[256];
+    fb_home home;
+    if (!fb_home_open(fb_settings_get(&cli->settings, FB_SET_HOME), &home, why, sizeof why)) {
+        return false;
+    }
+    int fd = fb_home_connect(&home, "api.sock", patience(cli));
+    if (fd >= 0) close(fd);
+    return fd >= 0;
 }
 
 /* Sends the request and reads status and headers. */

@@ -15,12 +15,16 @@ typedef struct fb_http_response {
 
 /* One segment of a path, percent-encoded, with a slash before it. */
 void fb_path_put(fb_text *path, const char *segment);
+/* The same without the slash: the value of a query argument. */
+void fb_path_escape(fb_text *path, const char *value);
 
 /* headers: further header lines, each with its line end, or NULL. body: JSON or NULL.
  * FB_EXIT_OK: an answer of any status came. FB_EXIT_UNREACHABLE after it said why: nobody there, or
  * nothing came for as long as the command waits. */
 fb_exit fb_http_call(const fb_cli *cli, const char *method, const char *path, const char *headers,
                      const char *body, fb_http_response *out);
+/* Whether anybody answers in this home; says nothing. */
+bool fb_http_is_answered(const fb_cli *cli);
 void fb_http_free(fb_http_response *response);
 
 /* Prints why a request was refused: the problem in the body. */

@@ -6,7 +6,7 @@
 
 #include "runtime/command/commands.h"
 #include "runtime/command/http_client.h"
-#include "runtime/daemon/document_store.h"
+#include "runtime/settings_show.h"
 
 fb_exit fb_cmd_status(fb_cli *cli)
 {
@@ -204,35 +204,58 @@ fb_exit fb_cmd_app_revoke(fb_cli *cli)
     return exit;
 }
 
+/* Flags about settings ask what a start with them would have; without any, a node that runs in
+ * this home says what it has. */
+static bool asks_about_a_start(const fb_cli *cli)
+{
+    if (fb_cli_option(cli, "config") != NULL) return true;
+    for (int i = 0; i < FB_SETTINGS; i++) {
+        const char *name = fb_setting_name((fb_setting)i);
+        if (i != FB_SET_HOME && fb_cli_option(cli, name) != NULL) return true;
+    }
+    return false;
+}
+
+static void setting_print(const char *name, const json_t *setting, bool origin)
+{
+    const char *value = json_string_value(json_object_get(setting, "value"));
+    fb_text shown = {0}, from = {0};
+    fb_json_visible(&shown, fb_span_text(value != NULL && value[0] != 0 ? value : "-"));
+    const char *where = json_string_value(json_object_get(setting, "origin"));
+    fb_json_visible(&from, fb_span_text(origin && where != NULL ? where : ""));
+    printf("%-15s %-32s%s%s\n", name, fb_text_string(&shown), origin ? " " : "",
+           fb_text_string(&from));
+    fb_text_free(&shown);
+    fb_text_free(&from);
+}
+
 fb_exit fb_cmd_config_show(fb_cli *cli)
 {
     bool origin = fb_cli_option(cli, "origin") != NULL;
+    fb_text all = {0};
+    if (!asks_about_a_start(cli) && fb_http_is_answered(cli)) {
+        fb_exit exit = fb_http_run(cli, "GET", "/v1/config", NULL, NULL, &all);
+        if (exit != FB_EXIT_OK) return exit;
+    } else {
+        fb_settings_json(&all, &cli->settings);
+    }
+    json_t *tree = json_loadb(all.p, all.len, 0, NULL);
+    const char *name;
+    json_t *setting;
     fb_text out = {0};
     fb_json_open(&out, NULL, '{');
-    for (int i = 0; i < FB_SETTINGS; i++) {
-        const fb_setting_value *v = &cli->settings.values[i];
-        const char *name = fb_setting_name((fb_setting)i);
-        char value[sizeof v->text]; /* an address may hold a password */
-        fb_document_store_hide(v->text, value, sizeof value);
+    json_object_foreach(tree, name, setting)
+    {
         if (!cli->json) {
-            fb_text shown = {0}, from = {0};
-            fb_json_visible(&shown, fb_span_text(value[0] != 0 ? value : "-"));
-            fb_json_visible(&from, fb_span_text(origin ? v->origin : ""));
-            printf("%-12s %-32s%s%s\n", name, fb_text_string(&shown), origin ? " " : "",
-                   fb_text_string(&from));
-            fb_text_free(&shown);
-            fb_text_free(&from);
-        } else if (origin) {
-            fb_json_open(&out, name, '{');
-            fb_json_member(&out, "value", value);
-            fb_json_member(&out, "origin", v->origin);
-            fb_json_close(&out, '}');
+            setting_print(name, setting, origin);
         } else {
-            fb_json_member(&out, name, value);
+            fb_json_member(&out, name, json_string_value(json_object_get(setting, "value")));
         }
     }
     fb_json_close(&out, '}');
-    if (cli->json) puts(fb_text_string(&out));
+    if (cli->json) puts(fb_text_string(origin ? &all : &out));
+    json_decref(tree);
     fb_text_free(&out);
+    fb_text_free(&all);
     return FB_EXIT_OK;
 }

@@ -237,6 +237,10 @@ fb_exit fb_cmd_record_watch(fb_cli *cli)
     fb_text_put(&path, "/changes");
     /* Digits and dashes alone, as it is a cursor. */
     if (since != NULL) fb_text_format(&path, "?since=%s", since);
+    if (cli->argc > 1) {
+        fb_text_put(&path, since != NULL ? "&collection=" : "?collection=");
+        fb_path_escape(&path, cli->argv[1]);
+    }
     cli->wait_more_s = FB_API_BEAT_MS / 1000;
     fb_exit exit = fb_http_events(cli, path.p, watch_ready, watch_event, cli);
     fb_text_free(&path);

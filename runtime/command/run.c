@@ -277,6 +277,24 @@ static void advertise(running_node *d)
 }
 
 /* What can change while the node runs: the log's format, and what invites name. */
+/* What cannot change while the node runs stays what it is, and is named. */
+static void settings_take(running_node *d, const fb_settings *fresh)
+{
+    fb_settings *now = &d->cli->settings;
+    for (int i = 0; i < FB_SETTINGS; i++) {
+        fb_setting which = (fb_setting)i;
+        bool applies = which == FB_SET_LOG_FORMAT || which == FB_SET_ADVERTISE;
+        if (applies) {
+            now->values[i] = fresh->values[i];
+        } else if (strcmp(now->values[i].text, fresh->values[i].text) != 0) {
+            fb_daemon_log_begin(&d->log, FB_LOG_WARNING, "reload_waits");
+            fb_daemon_log_text(&d->log, "setting", fb_span_text(fb_setting_name(which)));
+            fb_daemon_log_text(&d->log, "detail", fb_span_text("applies at the next start"));
+            fb_daemon_log_end(&d->log);
+        }
+    }
+}
+
 static void reload(running_node *d)
 {
     char why[FB_SETTINGS_WHY];
@@ -288,7 +306,7 @@ static void reload(running_node *d)
         fb_daemon_log_begin(&d->log, FB_LOG_ERROR, "reload_failed");
         fb_daemon_log_text(&d->log, "detail", fb_span_text(why));
     } else {
-        d->cli->settings = fresh;
+        settings_take(d, &fresh);
         d->log.json = strcmp(fb_settings_get(&fresh, FB_SET_LOG_FORMAT), "json") == 0;
         advertise(d);
         fb_daemon_log_begin(&d->log, FB_LOG_INFO, "reload");
@@ -421,6 +439,7 @@ static bool open_all(running_node *d, char *why, size_t why_len)
         .uv = &d->uv,
         .loop = d->loop,
         .node = &d->node,
+        .settings = &d->cli->settings,
         .port = fb_settings_get(&d->cli->settings, FB_SET_API),
     };
     if (!fb_api_open(&options, &d->api, d->api_port, sizeof d->api_port, why, why_len)) {

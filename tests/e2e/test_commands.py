@@ -150,6 +150,44 @@ def test_reload(net):
     failed = json.loads(node.lines.until(lambda line: "reload_failed" in line))
     assert f"{config}:2" in failed["detail"] and failed["level"] == "error"
     assert node.json("status")["state"] == "running"
+    config.write_text("log-format = json\nrecord-max = 8m\n")
+    node.process.send_signal(signal.SIGHUP)
+    waits = json.loads(node.lines.until(lambda line: "reload_waits" in line))
+    assert waits["setting"] == "record-max" and waits["level"] == "warning"
+
+
+def test_config_of_a_running_node(net):
+    node = net.node("a")
+    node.init()
+    config = net.directory / "faberio.conf"
+    config.write_text("log-format = json\n")
+    node.start("--config", str(config))
+    shown = node.json("config", "show", "--origin")
+    assert shown["log-format"] == {"value": "json", "origin": f"{config}:1"}
+    assert shown["listen"]["origin"] == "flag --listen"
+    assert node.json("config", "show", "--log-format", "text")["log-format"] == "text"
+    assert "flag --listen" in node.call("config", "show", "--origin")
+    node.stop()
+    assert node.json("config", "show", "--origin")["listen"]["origin"] == "default"
+
+
+def test_watch_of_one_collection(net):
+    node = net.node("a")
+    node.init()
+    node.start()
+    node.json("space", "create", "s")
+    node.json("record", "put", "s", "other", "new", "a=1")
+    record = node.json("record", "put", "s", "c", "new", "a=1")
+    node.json("record", "put", "s", "other", "new", "a=1")
+    with node.watch("s", "c", "--since", "0") as watch:
+        change = watch.next()
+        assert change["id"] == record["id"] and change["collection"] == "c"
+        area = change["area_id"]
+    # A feed that wants none of the changes goes on behind them all the same.
+    with node.watch("s", area, "--since", change["cursor"]) as watch:
+        node.json("record", "put", "s", "other", "new", "a=2")
+        last = node.json("record", "put", "s", "c", "new", "a=2")
+        assert watch.next()["id"] == last["id"]
 
 
 def test_long_home(net):

@@ -374,6 +374,8 @@ def test_http_records(net):
     assert ask("PUT", record, {"a": 2}, f'If-Match: "{made["etag"]}"')[0] == 412
     assert ask("PUT", record, {"a": 2}, "If-None-Match: *")[0] == 412
     assert ask("PUT", record, {"a": 2}, f'If-Match: "{changed["etag"]}"')[0] == 200
+    for tag in ('"another"', f'W/"{changed["etag"]}"'):
+        assert ask("PUT", record, {"a": 2}, f"If-Match: {tag}")[0] == 412
     for headers in (('If-Match: nonsense',), ('If-None-Match: "x"',),
                     ('If-Match: "' + "0" * 32 + '"', "If-None-Match: *")):
         assert ask("PUT", record, {"a": 2}, *headers)[0] == 400

@@ -297,8 +297,12 @@ static int help(int argc, char **argv)
         return fb_cli_fail(FB_EXIT_USAGE, "no command %s; faberio help lists them", argv[0]);
     }
     if (command->raw != NULL) {
-        char *arguments[] = {argv[0], (char[]){"--help"}, NULL};
-        return command->raw(2, arguments);
+        char *arguments[] = {argv[0], (char[]){"--help"}, NULL, NULL};
+        if (argc > 1) {
+            arguments[2] = arguments[1];
+            arguments[1] = argv[1];
+        }
+        return command->raw(argc > 1 ? 3 : 2, arguments);
     }
     call(stdout, "usage: ", command);
     bool asks = command->summary[strlen(command->summary) - 1] == '?';

@@ -6,6 +6,7 @@
 #include "sim/main_sim.h"
 #include "sim/mutants.h"
 #include "sim/run.h"
+#include "sim/usage.h"
 
 static const char *const limits[] = {
     "sectors of the store of a run: it is a map, a write set is applied whole or not at all; what "
@@ -100,18 +101,6 @@ static bool seeds_of(const char *text, counting *out)
            out->last >= out->first && out->first != 0;
 }
 
-static int usage_of(const char *verb)
-{
-    bool faults = strcmp(verb, "faults") == 0;
-    bool counts = faults || strcmp(verb, "checks") == 0;
-    fprintf(stderr, "usage: faberio sim %s%s%s\n", verb,
-            counts ? " [--seeds A..B [--events N]" : "",
-            !counts  ? ""
-            : faults ? " [--matter]]"
-                     : "] [--json]");
-    return FB_SIM_EXIT_USAGE;
-}
-
 /* Columns as wide as their widest word. */
 static int widest(const char *text, int width)
 {
@@ -184,8 +173,9 @@ static uint64_t print_checks_json(const counting *what, const counters *c)
     return count;
 }
 
-int fb_sim_catalogue_main(const char *verb, int argc, char **argv)
+int fb_sim_catalogue_main(int argc, char **argv)
 {
+    const char *verb = argv[1];
     bool faults = strcmp(verb, "faults") == 0, checks = strcmp(verb, "checks") == 0;
     bool json = false;
     counting what = {.events = fb_sim_config_default().events};
@@ -193,22 +183,24 @@ int fb_sim_catalogue_main(const char *verb, int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         bool value = i + 1 < argc;
         if ((faults || checks) && value && strcmp(argv[i], "--seeds") == 0) {
-            if (!seeds_of(argv[++i], &what)) return usage_of(verb);
+            if (!seeds_of(argv[++i], &what))
+                return fb_sim_misused(verb, "no such flag, or not its value", argv[i]);
         } else if ((faults || checks) && value && strcmp(argv[i], "--events") == 0) {
-            if (!fb_sim_parse_number(argv[++i], &what.events)) return usage_of(verb);
+            if (!fb_sim_parse_number(argv[++i], &what.events))
+                return fb_sim_misused(verb, "no such flag, or not its value", argv[i]);
         } else if (faults && strcmp(argv[i], "--matter") == 0) {
             what.matter = true;
         } else if (checks && strcmp(argv[i], "--json") == 0) {
             json = true;
         } else {
-            return usage_of(verb);
+            return fb_sim_misused(verb, "no such flag, or not its value", argv[i]);
         }
     }
     fb_sim_result result = FB_SIM_PASS;
     if (what.first != 0) {
         result = count_over(&what, &c);
     } else if (what.matter) {
-        return usage_of(verb);
+        return fb_sim_misused(verb, "seeds are needed", "--matter");
     }
     if (faults) {
         closing(print_faults(&what, &c), result);

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "sim/disk/main_disk.h"
@@ -14,53 +15,12 @@
 #include "sim/shrink/shrink.h"
 #include "sim/step/diff.h"
 #include "sim/step/step.h"
+#include "sim/usage.h"
 #include "sim/vectors/vectors.h"
 #include "sim/view/view.h"
 #include "sim/weather/weather.h"
 #include "sim/workload/director.h"
 #include "sim/workload/workload.h"
-
-static const char usage[] =
-    "usage: faberio sim VERB\n"
-    "  run [--seed S] [--nodes N] [--events N | --duration T] [--profile P] [--fast]\n"
-    "      [--mutant M] [--only FAULT]... [--documents (A|none)]... [--timeline] [--verbose]\n"
-    "      [--schedule OUT [--force]]\n"
-    "                 one run; S is an integer or 40 hex digits; P: default, calm, dense;\n"
-    "                 A: a node whose records are documents\n"
-    "  replay FILE [--timeline] [--sound]\n"
-    "                 plays a schedule; --sound: without its planted bug\n"
-    "  test DIR|FILE...\n"
-    "                 plays a corpus: each has to come to what it expects\n"
-    "  hunt [--for T | --seeds A..B] [--jobs J] [--out DIR] [flags of run]\n"
-    "                 many runs; failures become schedules in DIR, and lines of its ledger\n"
-    "  shrink FILE -o OUT [--for T]\n"
-    "                 a schedule that fails, as small as it gets: at most 10 minutes\n"
-    "  view (FILE | --seed S ...) (--text | --html OUT | --perfetto OUT)\n"
-    "                 pictures of a run\n"
-    "  diff A B [flags of run]\n"
-    "                 where two runs part: seeds, schedules, programs, flags\n"
-    "  step (FILE | --seed S ...) [--json]\n"
-    "                 walks through a run, forwards and back\n"
-    "  export (FILE | --seed S ...) --vectors OUT [--node A]...\n"
-    "                 conformance vectors of a run, for other implementations\n"
-    "  record FILE... [--redact OUT]\n"
-    "                 what real nodes recorded, replayed\n"
-    "  bench [messages|records|all] [--nodes N] [--degree D] [--events N] [--window N]\n"
-    "        [--stored] [--fast]\n"
-    "                 speed without faults\n"
-    "  disk [--calls N | --defects] [--toy log|blob] [--fault F]\n"
-    "                 a log and a blob store on a disk that fails, crashed at every call\n"
-    "  checks, faults, mutants, limits\n"
-    "                 catalogues; `faults --seeds A..B` counts how often each fired\n"
-    "The last line is one JSON object. Exit: 0 pass, 10 safety, 11 liveness, 12 crash,\n"
-    "13 nondeterminism, 14 resource, 15 oracle doubt, 2 usage.\n";
-
-static int refuse(const char *what, const char *which)
-{
-    fb_sim_refuse(what, which);
-    fputs(usage, stderr);
-    return FB_SIM_EXIT_USAGE;
-}
 
 void fb_sim_round_line(fb_sim_world *world)
 {
@@ -108,11 +68,12 @@ static int run_main(int argc, char **argv)
         } else if (strcmp(flag, "--force") == 0) {
             force = true;
         } else if (strcmp(flag, "--schedule") == 0) {
-            if (i + 1 == argc) return refuse("a flag without its value", flag);
+            if (i + 1 == argc) return fb_sim_misused("run", "a flag without its value", flag);
             schedule = argv[++i];
         } else {
             fb_sim_flag read = fb_sim_flag_read(argc, argv, &i, &config, &mutant);
-            if (read == FB_SIM_FLAG_UNKNOWN) return refuse("no flag of this name", flag);
+            if (read == FB_SIM_FLAG_UNKNOWN)
+                return fb_sim_misused("run", "no flag of this name", flag);
             if (read == FB_SIM_FLAG_REFUSED) return FB_SIM_EXIT_USAGE;
         }
     }
@@ -122,7 +83,7 @@ static int run_main(int argc, char **argv)
     }
     /* It may be one that somebody wrote, or shrank for an hour. */
     if (schedule != NULL && !force && access(schedule, F_OK) == 0) {
-        return refuse("there is a file already (--force writes over it)", schedule);
+        return fb_sim_refuse("there is a file already (--force writes over it)", schedule);
     }
     fb_sim_verdict verdict;
     if (schedule != NULL) return fb_sim_record_run(&config, mutant, schedule);
@@ -145,14 +106,50 @@ static void crashed(int number)
     _exit(FB_SIM_EXIT_CRASH);
 }
 
+/* `help`, `help VERB` or `VERB ... --help`: the verb that is asked about, "" for all; NULL for no
+ * such question. */
+static const char *asked_about(int argc, char **argv)
+{
+    if (strcmp(argv[1], "help") == 0) return argc > 2 ? argv[2] : "";
+    if (strcmp(argv[1], "--help") == 0) return "";
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) return argv[1];
+    }
+    return NULL;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} verbs[] = {
+    {"run", run_main},
+    {"replay", fb_sim_replay_main},
+    {"hunt", fb_sim_hunt_main},
+    {"shrink", fb_sim_shrink_main},
+    {"test", fb_sim_test_main},
+    {"diff", fb_sim_diff_main},
+    {"step", fb_sim_step_main},
+    {"record", fb_sim_record_plain_main},
+    {"view", fb_sim_view_main},
+    {"disk", fb_sim_disk_main},
+    {"export", fb_sim_export_main},
+    {"bench", fb_sim_bench_main},
+    {"faults", fb_sim_catalogue_main},
+    {"checks", fb_sim_catalogue_main},
+    {"mutants", fb_sim_catalogue_main},
+    {"limits", fb_sim_catalogue_main},
+};
+
 int fb_sim_main(int argc, char **argv)
 {
-    if (argc < 2) return refuse("a verb is missing", NULL);
-    const char *verb = argv[1];
-    if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0) {
-        fputs(usage, stdout);
-        return 0;
+    if (argc < 2) {
+        fb_sim_refuse("a verb is missing", NULL);
+        fb_sim_usage_all(stderr);
+        return FB_SIM_EXIT_USAGE;
     }
+    const char *about = asked_about(argc, argv);
+    if (about != NULL && about[0] == 0) fb_sim_usage_all(stdout);
+    if (about != NULL && (about[0] == 0 || fb_sim_usage(stdout, about))) return 0;
 #ifndef __SANITIZE_ADDRESS__
     signal(SIGSEGV, crashed);
     signal(SIGBUS, crashed);
@@ -160,21 +157,11 @@ int fb_sim_main(int argc, char **argv)
 #else
     (void)crashed;
 #endif
-    if (strcmp(verb, "run") == 0) return run_main(argc, argv);
-    if (strcmp(verb, "replay") == 0) return fb_sim_replay_main(argc, argv);
-    if (strcmp(verb, "hunt") == 0) return fb_sim_hunt_main(argc, argv);
-    if (strcmp(verb, "shrink") == 0) return fb_sim_shrink_main(argc, argv);
-    if (strcmp(verb, "test") == 0) return fb_sim_test_main(argc, argv);
-    if (strcmp(verb, "diff") == 0) return fb_sim_diff_main(argc, argv);
-    if (strcmp(verb, "step") == 0) return fb_sim_step_main(argc, argv);
-    if (strcmp(verb, "record") == 0) return fb_sim_record_plain_main(argc, argv);
-    if (strcmp(verb, "view") == 0) return fb_sim_view_main(argc, argv);
-    if (strcmp(verb, "disk") == 0) return fb_sim_disk_main(argc, argv);
-    if (strcmp(verb, "export") == 0) return fb_sim_export_main(argc, argv);
-    if (strcmp(verb, "bench") == 0) return fb_sim_bench_main(argc, argv);
-    if (strcmp(verb, "faults") == 0 || strcmp(verb, "checks") == 0 ||
-        strcmp(verb, "mutants") == 0 || strcmp(verb, "limits") == 0) {
-        return fb_sim_catalogue_main(verb, argc, argv);
+    const char *verb = about != NULL ? about : argv[1];
+    for (size_t i = 0; about == NULL && i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i].name, verb) == 0) return verbs[i].run(argc, argv);
     }
-    return refuse("no verb of this name", verb);
+    fb_sim_refuse("no verb of this name", verb);
+    fb_sim_usage_all(stderr);
+    return FB_SIM_EXIT_USAGE;
 }

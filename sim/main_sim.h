@@ -12,7 +12,7 @@ int fb_sim_main(int argc, char **argv);
 /* `bench`, in bench_main.c. */
 int fb_sim_bench_main(int argc, char **argv);
 /* `faults`, `checks`, `mutants`, `limits`, in catalogues.c. */
-int fb_sim_catalogue_main(const char *verb, int argc, char **argv);
+int fb_sim_catalogue_main(int argc, char **argv);
 
 /* A decimal or 0x number, k, m and g as thousands. False when it is none. */
 bool fb_sim_parse_number(const char *text, uint64_t *out);

@@ -8,6 +8,7 @@
 #include "sim/disk/explore.h"
 #include "sim/flags.h"
 #include "sim/main_sim.h"
+#include "sim/usage.h"
 #include "sim/world/fail.h"
 
 static const fb_disk_toy *const toys[] = {&fb_disk_toy_log, &fb_disk_toy_blob};
@@ -24,15 +25,6 @@ typedef struct wanted {
     int fault;  /* -1: all */
     int defect; /* 0: sound toys; -1: all defects */
 } wanted;
-
-static int usage(void)
-{
-    fputs("usage: faberio sim disk [--toy log|blob] [--fault F] [--operations N] [--seed S]\n"
-          "       faberio sim disk --calls N [--toy T] [--defect D] [--seed S]\n"
-          "       faberio sim disk --defects | --defect D [--fault F]\n",
-          stderr);
-    return FB_SIM_EXIT_USAGE;
-}
 
 static bool text_is(const char *a, const char *b)
 {
@@ -245,8 +237,7 @@ int fb_sim_disk_main(int argc, char **argv)
             continue;
         }
         if (i + 1 == argc || !read_flag(argv[i], argv[i + 1], &w)) {
-            fb_sim_refuse("no such flag, or not its value", argv[i]);
-            return usage();
+            return fb_sim_misused("disk", "no such flag, or not its value", argv[i]);
         }
         i++;
     }

@@ -14,6 +14,7 @@
 #include "sim/main_sim.h"
 #include "sim/schedule/verbs.h"
 #include "sim/shrink/shrink.h"
+#include "sim/usage.h"
 
 #define SECOND   UINT64_C(1000000000)
 #define JOBS_MAX 64u
@@ -380,10 +381,6 @@ static void closing(const hunt *h)
 
 int fb_sim_hunt_main(int argc, char **argv)
 {
-    static const char help[] =
-        "usage: hunt [--for T | --seeds A..B] [--jobs J] [--out DIR] "
-        "[--commit ID] [--shrink-for T] [--explore random|swarm|priority|pool] "
-        "[--first] [flags of run]";
     const char *out = "build/hunt", *commit = "-", *mutant = NULL;
     hunt *h = calloc(1, sizeof *h);
     if (h == NULL) return FB_SIM_EXIT_RESOURCE;
@@ -427,13 +424,13 @@ int fb_sim_hunt_main(int argc, char **argv)
         } else {
             ours = false;
         }
-        if (!good) fb_sim_refuse(help, value);
+        if (!good) fb_sim_misused("hunt", "not a value of this flag", value);
         if (ours) {
             i++;
             continue;
         }
         fb_sim_flag read = fb_sim_flag_read(argc, argv, &i, &h->config, &mutant);
-        if (read == FB_SIM_FLAG_UNKNOWN) fb_sim_refuse(help, argv[i]);
+        if (read == FB_SIM_FLAG_UNKNOWN) fb_sim_misused("hunt", "no flag of this name", argv[i]);
         good = good && read == FB_SIM_FLAG_TAKEN;
     }
     int code = good ? -1 : FB_SIM_EXIT_USAGE;

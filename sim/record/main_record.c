@@ -17,6 +17,7 @@
 #include "sim/record/redact.h"
 #include "sim/record/replay.h"
 #include "sim/run.h"
+#include "sim/usage.h"
 #include "sim/view/view.h"
 #include "sim/world/fail.h"
 #include "sim/world/trace.h"
@@ -24,29 +25,6 @@
 /* What pictures can go back to, and what a page has of a longer run. */
 #define STEPS_SHOWN (UINT64_C(1) << 20)
 #define PAGE_STEPS  2500u
-
-static const char usage[] =
-    "usage: faberio sim record FILE... [--redact OUT] [--text | --html OUT | --perfetto OUT | "
-    "--schedule OUT | --judge]\n"
-    "  replays what `faberio run --record PATH` wrote: FILE, or all files of PATH. Each step has "
-    "to\n"
-    "  come to the same effects and the same state; the first that does not is shown.\n"
-    "  --key FILE     a key that opens some of them (record.key of the node's directory)\n"
-    "  --home DIR     ... of this directory\n"
-    "  --times N      replays each so often; the hash has to be the same\n"
-    "  --text, --html OUT, --perfetto OUT\n"
-    "                 pictures of all of them together, those of several nodes as one run\n"
-    "  --schedule OUT what happened to all of them, for the simulator to play: requests, "
-    "restarts,\n"
-    "                 cut links, clocks that were set; --force writes over a file\n"
-    "  --judge        ... and nothing but what the simulator's checks say of that run\n"
-    "  --from STEP, --to STEP, --last N, --node A, --kind NAME, --steps\n"
-    "                 which part, as of `view`\n"
-    "  --redact OUT   writes the recording (of one file) without what was said: hashes in the "
-    "place\n"
-    "                 of bytes, with the facts and states of each step, under no key\n"
-    "Exit: 0 the same, 10 a check failed, 13 it differs, 12 the core failed, 14 no memory, 2 usage "
-    "or no recording.\n";
 
 typedef struct record_options {
     const fb_sim_record_io *io;
@@ -59,13 +37,6 @@ typedef struct record_options {
     uint64_t from, to, last;
     fb_sim_span span;
 } record_options;
-
-static int refuse(const char *what, const char *which)
-{
-    fb_sim_refuse(what, which);
-    fputs(usage, stderr);
-    return FB_SIM_EXIT_USAGE;
-}
 
 /* Words about pictures. 1: taken, 0: not one of them, -1: wrong. */
 static int picture_read(record_options *o, const char *word, const char *value)
@@ -111,36 +82,40 @@ static int options_read(record_options *o, int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--help") == 0) {
-            fputs(usage, stdout);
+            fb_sim_usage(stdout, "record");
             return 0;
         }
         if (strcmp(argv[i], "--redact") == 0 || strcmp(argv[i], "--times") == 0) {
-            if (value == NULL) return refuse("a flag without its value", argv[i]);
+            if (value == NULL) return fb_sim_misused("record", "a flag without its value", argv[i]);
             if (strcmp(argv[i], "--redact") == 0) o->redact = value;
             if (strcmp(argv[i], "--times") == 0 &&
                 (!fb_sim_parse_number(value, &o->times) || o->times == 0)) {
-                return refuse("not a number of times", value);
+                return fb_sim_misused("record", "not a number of times", value);
             }
             i++;
         } else if (argv[i][0] == '-') {
             int taken = picture_read(o, argv[i], value);
-            if (taken == 0) return refuse("no flag of this name", argv[i]);
-            if (taken < 0) return refuse("a flag without its value, or one that is none", argv[i]);
+            if (taken == 0) return fb_sim_misused("record", "no flag of this name", argv[i]);
+            if (taken < 0)
+                return fb_sim_misused("record", "a flag without its value, or one that is none",
+                                      argv[i]);
             i += taken - 1;
         } else if (!fb_sim_record_files_add(&o->files, argv[i], why, sizeof why)) {
-            return refuse(why, NULL);
+            return fb_sim_misused("record", why, NULL);
         }
     }
-    if (o->files.count == 0) return refuse("which FILE?", NULL);
+    if (o->files.count == 0) return fb_sim_misused("record", "which FILE?", NULL);
     if (o->form != NULL && strcmp(o->form, "--schedule") == 0 && !o->force &&
         access(o->out, F_OK) == 0) {
-        return refuse("there is a file already (--force writes over it)", o->out);
+        return fb_sim_misused("record", "there is a file already (--force writes over it)", o->out);
     }
-    if (o->redact != NULL && o->form != NULL) return refuse("--redact or a picture", NULL);
+    if (o->redact != NULL && o->form != NULL)
+        return fb_sim_misused("record", "--redact or a picture", NULL);
     if (o->redact != NULL && (o->files.count != 1 || o->io->hash == NULL)) {
-        return refuse(o->io->hash == NULL ? "only `faberio sim record` redacts"
-                                          : "--redact takes one file",
-                      NULL);
+        return fb_sim_misused("record",
+                              o->io->hash == NULL ? "only `faberio sim record` redacts"
+                                                  : "--redact takes one file",
+                              NULL);
     }
     return -1;
 }

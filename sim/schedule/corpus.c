@@ -11,6 +11,7 @@
 #include "sim/main_sim.h"
 #include "sim/schedule/apart.h"
 #include "sim/schedule/verbs.h"
+#include "sim/usage.h"
 
 #define DEPTH_MAX 16
 
@@ -148,14 +149,13 @@ static void closing(const tally *t)
 
 int fb_sim_test_main(int argc, char **argv)
 {
-    static const char help[] = "usage: test [--sound] DIR|FILE...";
     corpus c = {0};
     bool sound = false;
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--sound") == 0) {
             sound = true;
         } else if (argv[i][0] == '-') {
-            return fb_sim_refuse(help, argv[i]);
+            return fb_sim_misused("test", "no flag of this name", argv[i]);
         } else {
             collect(&c, argv[i], 0);
         }

@@ -6,6 +6,7 @@
 
 #include "sim/flags.h"
 #include "sim/main_sim.h"
+#include "sim/usage.h"
 
 bool fb_sim_plan_load(const char *path, fb_sim_plan *out)
 {
@@ -117,12 +118,12 @@ int fb_sim_replay_main(int argc, char **argv)
         } else if (strcmp(argv[i], "--sound") == 0) {
             sound = true;
         } else if (argv[i][0] == '-' || path != NULL) {
-            return fb_sim_refuse("usage: replay FILE [--timeline] [--sound]", argv[i]);
+            return fb_sim_misused("replay", "not understood", argv[i]);
         } else {
             path = argv[i];
         }
     }
-    if (path == NULL) return fb_sim_refuse("usage: replay FILE [--timeline] [--sound]", NULL);
+    if (path == NULL) return fb_sim_misused("replay", "no schedule", NULL);
     fb_sim_plan plan;
     if (!fb_sim_plan_load(path, &plan)) return FB_SIM_EXIT_USAGE;
     if (plan.bug[0] != 0 && !sound) {

@@ -6,6 +6,7 @@
 #include "sim/flags.h"
 #include "sim/main_sim.h"
 #include "sim/schedule/verbs.h"
+#include "sim/usage.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -133,21 +134,24 @@ bool fb_sim_shrink(const fb_sim_plan *plan, const fb_sim_shrink_options *options
 
 int fb_sim_shrink_main(int argc, char **argv)
 {
-    static const char help[] = "usage: shrink FILE -o OUT [--for T]";
     const char *path = NULL, *out = NULL;
     uint64_t for_ns = 600 * SECOND;
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
             out = argv[++i];
         } else if (strcmp(argv[i], "--for") == 0 && i + 1 < argc) {
-            if (!fb_sim_parse_time(argv[++i], &for_ns)) return fb_sim_refuse(help, argv[i]);
+            if (!fb_sim_parse_time(argv[++i], &for_ns)) {
+                return fb_sim_misused("shrink", "not a time", argv[i]);
+            }
         } else if (argv[i][0] == '-' || path != NULL) {
-            return fb_sim_refuse(help, argv[i]);
+            return fb_sim_misused("shrink", "not understood", argv[i]);
         } else {
             path = argv[i];
         }
     }
-    if (path == NULL || out == NULL) return fb_sim_refuse(help, NULL);
+    if (path == NULL || out == NULL) {
+        return fb_sim_misused("shrink", "FILE and -o OUT are needed", NULL);
+    }
     if (strcmp(path, out) == 0) return fb_sim_refuse("the original is not written over", out);
     fb_sim_plan plan;
     if (!fb_sim_plan_load(path, &plan)) return FB_SIM_EXIT_USAGE;

@@ -15,16 +15,11 @@
 #include "sim/flags.h"
 #include "sim/main_sim.h"
 #include "sim/schedule/schedule.h"
+#include "sim/usage.h"
 #include "sim/view/note.h"
 
 #define WORDS_MAX     64
 #define DIFF_LINE_MAX 256
-
-static const char usage[] =
-    "usage: faberio sim diff A B [flags of run]\n"
-    "A, B: a seed, a schedule's FILE, a program of another build, or 'flags of run' in one word,\n"
-    "which may begin with a program.\n"
-    "The flags behind them hold for both. Exit 13 when the runs part.\n";
 
 /* One of the two: a program with words, and what it writes. */
 typedef struct side {
@@ -42,13 +37,6 @@ typedef struct side {
     uint8_t *bytes;
     size_t room;
 } side;
-
-static int refuse(const char *what, const char *which)
-{
-    fb_sim_refuse(what, which);
-    fputs(usage, stderr);
-    return FB_SIM_EXIT_USAGE;
-}
 
 static bool word_add(side *s, char *word)
 {
@@ -375,16 +363,16 @@ int fb_sim_diff_main(int argc, char **argv)
     if (argc >= 5 && strncmp(argv[2], "--side-", 7) == 0) {
         uint64_t from = 0, to = 0;
         if (!fb_sim_parse_number(argv[3], &from) || !fb_sim_parse_number(argv[4], &to)) {
-            return refuse("not a number", argv[3]);
+            return fb_sim_misused("diff", "not a number", argv[3]);
         }
         bool checkpoints = strcmp(argv[2], "--side-checkpoints") == 0;
         return fb_sim_diff_side(argc, argv, 5, checkpoints, from, to);
     }
-    if (argc < 4) return refuse("two runs are missing", NULL);
+    if (argc < 4) return fb_sim_misused("diff", "two runs are missing", NULL);
     side a, b;
     bool whole = side_read(&a, argv[2], argc - 4, argv + 4);
     whole = side_read(&b, argv[3], argc - 4, argv + 4) && whole;
-    int code = whole ? compare(&a, &b) : refuse("too many words", NULL);
+    int code = whole ? compare(&a, &b) : fb_sim_misused("diff", "too many words", NULL);
     side_free(&a);
     side_free(&b);
     return code;

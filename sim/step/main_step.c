@@ -11,6 +11,7 @@
 #include "sim/step/answer.h"
 #include "sim/step/session.h"
 #include "sim/step/state.h"
+#include "sim/usage.h"
 #include "sim/view/note.h"
 #include "sim/view/source.h"
 #include "sim/view/view.h"
@@ -511,16 +512,6 @@ static void command(stepper *s, char *line)
     fb_sim_answer_end(&s->answer);
 }
 
-static int refuse(const char *what, const char *which)
-{
-    fb_sim_refuse(what, which);
-    fputs("usage: faberio sim step (FILE | --seed S [flags of run]) [--json]\n"
-          "Commands come from standard input, one a line:\n",
-          stderr);
-    fputs(help, stderr);
-    return FB_SIM_EXIT_USAGE;
-}
-
 int fb_sim_step_main(int argc, char **argv)
 {
     stepper s = {0};
@@ -531,7 +522,8 @@ int fb_sim_step_main(int argc, char **argv)
             continue;
         }
         fb_sim_flag read = fb_sim_source_read(&s.source, argc, argv, &i);
-        if (read == FB_SIM_FLAG_UNKNOWN) return refuse("no flag of this name", argv[i]);
+        if (read == FB_SIM_FLAG_UNKNOWN)
+            return fb_sim_misused("step", "no flag of this name", argv[i]);
         if (read == FB_SIM_FLAG_REFUSED) return FB_SIM_EXIT_USAGE;
     }
     if (s.source.mutant != NULL) {

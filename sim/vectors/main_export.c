@@ -3,23 +3,12 @@
 #include <stdlib.h>
 
 #include "sim/main_sim.h"
+#include "sim/usage.h"
 #include "sim/vectors/vectors.h"
 #include "sim/view/out.h"
 #include "sim/view/source.h"
 
 #define RECORD_STEPS 4096u /* nobody looks back */
-
-static const char usage[] =
-    "usage: faberio sim export (FILE | --seed S [flags of run]) --vectors OUT [--node A]...\n"
-    "Conformance vectors of the messaging channel: what came in with times, what has to come of\n"
-    "it; a line of JSON each (docs/VECTORS.md). --node: of these nodes only. OUT may be -.\n";
-
-static int refuse(const char *what, const char *which)
-{
-    fb_sim_refuse(what, which);
-    fputs(usage, stderr);
-    return FB_SIM_EXIT_USAGE;
-}
 
 bool fb_sim_export_write(const fb_sim_export *x, const char *path, uint32_t *vectors,
                          uint64_t *deliveries)
@@ -67,20 +56,21 @@ int fb_sim_export_main(int argc, char **argv)
         const char *flag = argv[i];
         bool vectors = strcmp(flag, "--vectors") == 0;
         if (vectors || strcmp(flag, "--node") == 0) {
-            if (i + 1 == argc) return refuse("a flag without its value", flag);
+            if (i + 1 == argc) return fb_sim_misused("export", "a flag without its value", flag);
             i++;
             if (vectors) {
                 path = argv[i];
             } else if (!fb_sim_parse_node(argv[i], &nodes)) {
-                return refuse("no node of this name", argv[i]);
+                return fb_sim_misused("export", "no node of this name", argv[i]);
             }
             continue;
         }
         fb_sim_flag read = fb_sim_source_read(&source, argc, argv, &i);
-        if (read == FB_SIM_FLAG_UNKNOWN) return refuse("no flag of this name", flag);
+        if (read == FB_SIM_FLAG_UNKNOWN)
+            return fb_sim_misused("export", "no flag of this name", flag);
         if (read == FB_SIM_FLAG_REFUSED) return FB_SIM_EXIT_USAGE;
     }
-    if (path == NULL) return refuse("--vectors OUT is missing", NULL);
+    if (path == NULL) return fb_sim_misused("export", "--vectors OUT is missing", NULL);
     if (nodes == 0) nodes = UINT64_MAX;
     if (source.mutant != NULL) {
         int code = fb_sim_mutant_switch(argc, argv, source.mutant);

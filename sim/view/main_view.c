@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "sim/main_sim.h"
+#include "sim/usage.h"
 #include "sim/view/source.h"
 #include "sim/view/view.h"
 #include "sim/world/world.h"
@@ -11,14 +12,6 @@
 #define STEPS_OF_SCHEDULE (UINT64_C(1) << 19)
 /* What a page shows of a run that is longer: the steps before its end. */
 #define PAGE_STEPS 2500u
-
-static const char usage[] =
-    "usage: faberio sim view (FILE | --seed S [flags of run]) (--text | --html OUT | --perfetto "
-    "OUT)\n"
-    "  --from STEP, --to STEP, --last N   which part; the run ends at --to\n"
-    "  --node A, --kind NAME, --steps     of the text: some nodes, one kind of line, every step\n"
-    "  --beside (FILE | SEED)             of the page: a second run next to the first\n"
-    "OUT may be -. The last line on standard output is the run's verdict, unless OUT is -.\n";
 
 typedef struct view_options {
     fb_sim_source source;
@@ -31,13 +24,6 @@ typedef struct view_options {
     uint64_t nodes;
     const char *kind;
 } view_options;
-
-static int refuse(const char *what, const char *which)
-{
-    fb_sim_refuse(what, which);
-    fputs(usage, stderr);
-    return FB_SIM_EXIT_USAGE;
-}
 
 /* With the flags of the first one, unless it is a schedule. */
 static bool beside_read(view_options *o, char *word)
@@ -68,16 +54,17 @@ static int options_read(view_options *o, int argc, char **argv)
             o->out = "-";
         } else if (file || number != NULL || strcmp(flag, "--node") == 0 ||
                    strcmp(flag, "--kind") == 0 || strcmp(flag, "--beside") == 0) {
-            if (value == NULL) return refuse("a flag without its value", flag);
+            if (value == NULL) return fb_sim_misused("view", "a flag without its value", flag);
             i++;
             if (file) {
                 o->form = flag;
                 o->out = value;
             } else if (number != NULL) {
-                if (!fb_sim_parse_number(value, number)) return refuse("not a number", value);
+                if (!fb_sim_parse_number(value, number))
+                    return fb_sim_misused("view", "not a number", value);
             } else if (strcmp(flag, "--node") == 0) {
                 if (!fb_sim_parse_node(value, &o->nodes))
-                    return refuse("no node of this name", value);
+                    return fb_sim_misused("view", "no node of this name", value);
             } else if (strcmp(flag, "--kind") == 0) {
                 o->kind = value;
             } else {
@@ -85,11 +72,13 @@ static int options_read(view_options *o, int argc, char **argv)
             }
         } else {
             fb_sim_flag read = fb_sim_source_read(&o->source, argc, argv, &i);
-            if (read == FB_SIM_FLAG_UNKNOWN) return refuse("no flag of this name", flag);
+            if (read == FB_SIM_FLAG_UNKNOWN)
+                return fb_sim_misused("view", "no flag of this name", flag);
             if (read == FB_SIM_FLAG_REFUSED) return FB_SIM_EXIT_USAGE;
         }
     }
-    if (o->form == NULL) return refuse("--text, --html OUT or --perfetto OUT is missing", NULL);
+    if (o->form == NULL)
+        return fb_sim_misused("view", "--text, --html OUT or --perfetto OUT is missing", NULL);
     if (o->nodes == 0) o->nodes = UINT64_MAX;
     if (o->beside_word != NULL && !beside_read(o, o->beside_word)) return FB_SIM_EXIT_USAGE;
     return -1;

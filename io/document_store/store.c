@@ -21,6 +21,8 @@ struct fb_store_documents {
     _Atomic uint64_t late;              /* documents of earlier starts that were taken away again */
     _Atomic uint64_t remade, not_equal; /* records whose documents were gone */
     _Atomic uint64_t overwritten;       /* edits of which nothing is left to be taken */
+    _Atomic uint64_t drops;             /* the keeping's, for other threads */
+    fb_reading *parked;                 /* lists, until what they list is made again */
     fb_room room;                       /* of the group that is being committed */
 };
 
@@ -83,6 +85,11 @@ void fb_store_documents_free(fb_store_documents *sd)
     fb_worker_free(sd->worker);
     fb_keeping_free(&sd->keeping);
     fb_outer_free(sd->token);
+    while (sd->parked != NULL) {
+        fb_reading *next = sd->parked->next;
+        fb_reading_free(sd->parked);
+        sd->parked = next;
+    }
     fb_room_free(&sd->room);
     free(sd);
 }
@@ -93,15 +100,46 @@ int fb_store_documents_read(fb_store_documents *sd, uint64_t operation, uint64_t
     fb_reading *reading;
     int rc = fb_reading_needed(&sd->keeping.split, read_set, taken);
     if (rc != 0 || !*taken) return rc;
-    rc = fb_reading_begin(&sd->keeping.split, read_set, local, &reading);
+    rc = fb_keeping_read(&sd->keeping, read_set, local, &reading);
     *taken = rc == 0;
     if (rc != 0) return rc;
     reading->operation = operation;
     reading->incarnation = incarnation;
     reading->w = w;
     reading->sure = sure;
-    fb_worker_read(sd->worker, reading);
+    if (fb_keeping_lacks(&sd->keeping, reading)) {
+        reading->until_ns = fb_clock_mono_ns() + FB_WORKER_PATIENCE_MS * UINT64_C(1000000);
+        reading->next = sd->parked;
+        sd->parked = reading;
+    } else {
+        fb_worker_read(sd->worker, reading);
+    }
     return 0;
+}
+
+bool fb_store_documents_lacks(fb_store_documents *sd, const fb_reading *reading)
+{
+    return atomic_load(&sd->drops) != reading->drops && fb_reading_lists(reading);
+}
+
+/* What stands as redo entries now did not when it was begun. */
+static bool has_waited(const fb_store_documents *sd, fb_reading *reading, bool *late)
+{
+    *late = fb_clock_mono_ns() >= reading->until_ns;
+    reading->drops = sd->keeping.drops;
+    return *late || !fb_keeping_lacks(&sd->keeping, reading);
+}
+
+fb_reading *fb_store_documents_waited(fb_store_documents *sd, bool *late)
+{
+    for (fb_reading **at = &sd->parked; *at != NULL; at = &(*at)->next) {
+        fb_reading *reading = *at;
+        if (!has_waited(sd, reading, late)) continue;
+        *at = reading->next;
+        reading->next = NULL;
+        return reading;
+    }
+    return NULL;
 }
 
 int fb_store_documents_split(fb_store_documents *sd, uint64_t incarnation, uint64_t w, fb_span set,
@@ -188,7 +226,13 @@ bool fb_store_documents_wants_cleaning(const fb_store_documents *sd, bool idle)
 
 uint64_t fb_store_documents_again_at(const fb_store_documents *sd)
 {
-    return fb_keeping_again_at(&sd->keeping);
+    uint64_t at_ms = fb_keeping_again_at(&sd->keeping);
+    uint64_t now_ns = fb_clock_mono_ns(), now_ms = fb_clock_awake_or_not_ms();
+    for (const fb_reading *r = sd->parked; r != NULL; r = r->next) {
+        uint64_t wait_ns = r->until_ns > now_ns ? r->until_ns - now_ns : 0;
+        if (now_ms + wait_ns / 1000000 < at_ms) at_ms = now_ms + wait_ns / 1000000;
+    }
+    return at_ms;
 }
 
 int fb_store_documents_again(fb_store_documents *sd)
@@ -302,6 +346,7 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
     case FB_OUTER_DROPPED:
         rc = all ? fb_keeping_dropped_all(&sd->keeping)
                  : fb_keeping_dropped(&sd->keeping, named.area);
+        atomic_store(&sd->drops, sd->keeping.drops);
         *forward = true;
         break;
     case FB_OUTER_LEFT:

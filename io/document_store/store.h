@@ -23,6 +23,13 @@ int fb_store_documents_open(fb_lmdb_env *env, const fb_documents_ops *ops, fb_do
 void fb_store_documents_stop(fb_store_documents *sd);
 void fb_store_documents_free(fb_store_documents *sd);
 
+/* From any thread: a reading that was answered may have left records out, as documents were dropped
+ * since it began. It begins anew. */
+bool fb_store_documents_lacks(fb_store_documents *sd, const fb_reading *reading);
+/* One that waited until what it lists is made again, and is to begin now, or has waited for too
+ * long (*late); the caller's. NULL: there is none. */
+fb_reading *fb_store_documents_waited(fb_store_documents *sd, bool *late);
+
 /* A read set: answers it later through the callback (*taken), or leaves it to the caller. local:
  * the local store's answer, behind its incarnation; sure: see reading.h. */
 int fb_store_documents_read(fb_store_documents *sd, uint64_t operation, uint64_t incarnation,

@@ -171,6 +171,7 @@ int fb_keeping_dropped(fb_keeping *k, uint32_t area)
     }
     /* One that is being made goes from its beginning once more: some of it may be gone again. */
     k->areas[k->area_count++] = area;
+    k->drops++;
     return 0;
 }
 
@@ -211,6 +212,22 @@ int fb_keeping_dropped_all(fb_keeping *k)
         rc = fb_keeping_dropped(k, d.areas[i]);
     }
     return rc;
+}
+
+int fb_keeping_read(fb_keeping *k, fb_span read_set, fb_span local, fb_reading **out)
+{
+    int rc = fb_reading_begin(&k->split, read_set, local, out);
+    if (rc == 0) (*out)->drops = k->drops;
+    return rc;
+}
+
+bool fb_keeping_lacks(const fb_keeping *k, const fb_reading *reading)
+{
+    bool lacks = reading->drops != k->drops && fb_reading_lists(reading);
+    for (size_t i = k->area_at; i < k->area_count && !lacks; i++) {
+        lacks = fb_reading_lists_area(reading, k->areas[i]);
+    }
+    return MUTANT(LIST_GOES_ON, lacks, false);
 }
 
 static int by_id(const void *a, const void *b)

@@ -6,6 +6,7 @@
 #define FB_DOCUMENTS_KEEPING_H
 
 #include "io/documents/job.h"
+#include "io/documents/reading.h"
 #include "io/documents/remake.h"
 
 /* Served jobs whose redo entries are taken out in a transaction of their own, when no write set
@@ -30,6 +31,7 @@ typedef struct fb_keeping {
     size_t missing_count, missing_cap, missing_at;
     uint32_t *areas;
     size_t area_count, area_cap, area_at;
+    uint64_t drops; /* of areas, that were heard of */
     fb_remake remake, remaking;
     size_t making; /* of the missing; those go first */
     bool makes;
@@ -68,6 +70,12 @@ void fb_keeping_missing(fb_keeping *k, fb_split_record record);
 bool fb_keeping_misses(const fb_keeping *k);
 /* Something can be made again now. */
 bool fb_keeping_wants_remaking(const fb_keeping *k);
+
+/* A reading (reading.h) of these documents. */
+int fb_keeping_read(fb_keeping *k, fb_span read_set, fb_span local, fb_reading **out);
+/* It lists an area of which documents were dropped since it began, or are not all made again: it
+ * would leave records out, and is to begin anew when that is over. */
+bool fb_keeping_lacks(const fb_keeping *k, const fb_reading *reading);
 
 /* When something that was in doubt is to be handed on once more; UINT64_MAX: nothing is. */
 uint64_t fb_keeping_again_at(const fb_keeping *k);

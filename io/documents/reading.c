@@ -504,6 +504,23 @@ static void answer_range(answer *a, const fb_reading_item *item)
     answer_head(a, whole, count, start - 5);
 }
 
+bool fb_reading_lists(const fb_reading *reading)
+{
+    for (size_t i = 0; i < reading->item_count; i++) {
+        if (reading->items[i].kind == ITEM_RANGE) return true;
+    }
+    return false;
+}
+
+bool fb_reading_lists_area(const fb_reading *reading, uint32_t area)
+{
+    for (size_t i = 0; i < reading->item_count; i++) {
+        const fb_reading_item *item = &reading->items[i];
+        if (item->kind == ITEM_RANGE && item->area == area) return true;
+    }
+    return false;
+}
+
 static bool is_missing(const fb_reading_item *item)
 {
     return item->expected && item->answered && item->documents.count == 0;

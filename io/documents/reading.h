@@ -18,6 +18,7 @@ typedef struct fb_reading {
     uint64_t incarnation;
     uint64_t w;        /* applied when it was begun */
     uint64_t until_ns; /* the worker's: so long it is tried */
+    uint64_t drops;    /* heard of when it was begun (keeping.h) */
     fb_room room;
     fb_span read_set;
     bool sure; /* what is not there is not there: it was looked for where it may come from */
@@ -40,12 +41,16 @@ int fb_reading_begin(fb_split *split, fb_span read_set, fb_span local, fb_readin
  * FB_ERR_UNREACHABLE, FB_ERR_STORE_DAMAGED, as documents.h says; it may be called again.
  * FB_ERR_NOT_FOUND: a document is gone, or a value of it, that the local store knows to be there.
  * It was deleted since the reading began, or it is to be made again (remake.h): who has seen to
- * that begins another reading, which is `sure`. */
+ * that begins another reading, which is `sure`. What is gone of a list nobody can say: whether it
+ * may have been read while documents were gone is the keeping's to know (fb_keeping_lacks). */
 fb_status fb_reading_end(fb_reading *reading, const fb_documents_ops *ops, fb_documents *documents,
                          fb_span *answer, char *why, size_t why_len);
 /* Which they are; after that answer. */
 void fb_reading_missing(const fb_reading *reading,
                         void (*each)(void *user, uint32_t area, fb_id id), void *user);
+/* It lists records of documents: of all areas, or of one. */
+bool fb_reading_lists(const fb_reading *reading);
+bool fb_reading_lists_area(const fb_reading *reading, uint32_t area);
 void fb_reading_free(fb_reading *reading);
 
 #endif

@@ -538,7 +538,8 @@ static void document_read(void *user, fb_reading *reading, fb_status status, fb_
 {
     fb_lmdb *store = user;
     uint8_t alone[8];
-    if (status == FB_ERR_NOT_FOUND) {
+    bool lacks = status == FB_OK && fb_store_documents_lacks(store->documents, reading);
+    if (status == FB_ERR_NOT_FOUND || lacks) {
         document_missed(store, reading);
         return;
     }
@@ -600,7 +601,10 @@ void fb_lmdb_outer_again(fb_lmdb *store, fb_outer *outer)
 static void serve_missed(fb_lmdb *store, const request *req)
 {
     fb_reading *reading = req->reading;
-    if (reading->incarnation == store->incarnation && store->env.env != NULL) {
+    bool wanted = reading->incarnation == store->incarnation && store->env.env != NULL;
+    if (wanted && fb_store_documents_lacks(store->documents, reading)) {
+        read_set_serve(store, reading->operation, reading->read_set, false);
+    } else if (wanted) {
         fb_store_documents_missing(store->documents, reading);
         int rc = 0;
         while (rc == 0 && !store->failing && fb_store_documents_misses(store->documents)) {
@@ -614,6 +618,24 @@ static void serve_missed(fb_lmdb *store, const request *req)
         read_set_serve(store, reading->operation, reading->read_set, true);
     }
     fb_reading_free(reading);
+}
+
+/* Lists that waited until what they list is made again. */
+static void serve_waited(fb_lmdb *store)
+{
+    bool late;
+    fb_reading *reading;
+    while ((reading = fb_store_documents_waited(store->documents, &late)) != NULL) {
+        if (reading->incarnation != store->incarnation) {
+            fb_reading_free(reading);
+        } else if (late) {
+            document_read(store, reading, FB_ERR_AGAIN, (fb_span){NULL, 0},
+                          "documents that are gone are being made again");
+        } else {
+            read_set_serve(store, reading->operation, reading->read_set, false);
+            fb_reading_free(reading);
+        }
+    }
 }
 
 static void serve_served(fb_lmdb *store, const request *req)
@@ -764,7 +786,10 @@ static void *store_thread(void *user)
         serve(store, list);
         if (held_is_due(store) || (over && store->held != NULL)) held_try(store);
         /* Entries that do not follow their format stay, and are found again at a start. */
-        if (store->documents != NULL) (void)fb_store_documents_again(store->documents);
+        if (store->documents != NULL) {
+            serve_waited(store);
+            (void)fb_store_documents_again(store->documents);
+        }
         clean_documents(store, over || idle);
     }
     return NULL;

@@ -29,8 +29,7 @@ static bool is_same(fb_span read_set, fb_span wanted, fb_span got, bool unheard)
         fb_read_item item = fb_read_item_next(&asked);
         bool whole = fb_read_u8(&a) == 1, whole_got = fb_read_u8(&b) == 1;
         uint32_t count = fb_read_u32(&a), count_got = fb_read_u32(&b);
-        /* Whoever does not know that documents are gone misses nothing in a list of them, and a
-         * list that began before that was known is not begun anew. */
+        /* Whoever does not know that documents are gone misses nothing in a list of them. */
         if (unheard && item.kind != FB_READ_KEY) {
             while (count-- > 0) fb_read_entry_next(&a);
             while (count_got-- > 0) fb_read_entry_next(&b);

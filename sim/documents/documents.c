@@ -149,7 +149,6 @@ bool fb_sim_documents_lately_dropped(const fb_sim_documents *d)
 void fb_sim_documents_hears(fb_sim_documents *d)
 {
     d->dropped = false;
-    d->drops++;
     wrong_disk(d, fb_keeping_dropped_all(&d->keeping));
 }
 
@@ -382,7 +381,7 @@ bool fb_sim_documents_read(fb_sim_documents *d, uint64_t operation, fb_span read
     while (place < FB_SIM_DOCUMENTS_READINGS && d->readings[place].reading != NULL) place++;
     if (place == FB_SIM_DOCUMENTS_READINGS) fb_sim_fail_resource("readings of documents");
     fb_sim_documents_reading *r = &d->readings[place];
-    int rc = fb_reading_begin(&d->keeping.split, read_set, local, &r->reading);
+    int rc = fb_keeping_read(&d->keeping, read_set, local, &r->reading);
     if (rc != 0) {
         wrong_disk(d, rc);
         return true;
@@ -393,7 +392,6 @@ bool fb_sim_documents_read(fb_sim_documents *d, uint64_t operation, fb_span read
     r->read_set = fb_sim_blob_make(&world->blobs, read_set.len);
     memcpy(fb_sim_blob_writable(&world->blobs, r->read_set), read_set.p, read_set.len);
     r->sets = d->sets;
-    r->drops = d->drops;
     r->until_ns = world->now_ns + UINT64_C(15000000000);
     r->pause_ns = FB_HANDING_RETRY_MIN_MS * MS;
     fb_sim_schedule(world, world->now_ns + read_delay(d), d->node, FB_SIM_AT_DOCUMENTS,
@@ -407,8 +405,9 @@ static void missing(void *user, uint32_t area, fb_id id)
     fb_keeping_missing(&d->keeping, (fb_split_record){area, id});
 }
 
-/* What it missed is made again, if it should still be there, and it begins anew. */
-static void read_again(fb_sim_documents *d, uint32_t place)
+/* What it missed is made again, if it should still be there, and it begins anew; sure: reading.h.
+ */
+static void read_again(fb_sim_documents *d, uint32_t place, bool sure)
 {
     fb_sim_world *world = d->world;
     const fb_sim_node *node = &world->nodes[d->node];
@@ -416,21 +415,19 @@ static void read_again(fb_sim_documents *d, uint32_t place)
     uint64_t operation = r->reading->operation;
     bool waits = d->keeping.touched_count != 0; /* for a group to end */
     if (!waits) {
-        fb_reading_missing(r->reading, missing, d);
+        if (sure) fb_reading_missing(r->reading, missing, d);
         fb_writer w = fb_writer_of(world->scratch, world->scratch_bytes);
         fb_span read_set = fb_sim_blob_bytes(&world->blobs, r->read_set);
         remake(d);
         if (!fb_sim_store_read(&d->local, read_set, &w)) wrong_disk(d, 1);
         fb_reading_free(r->reading);
-        wrong_disk(d,
-                   fb_reading_begin(&d->keeping.split, read_set, fb_writer_span(&w), &r->reading));
+        wrong_disk(d, fb_keeping_read(&d->keeping, read_set, fb_writer_span(&w), &r->reading));
         if (r->reading == NULL) return;
         r->reading->operation = operation;
         r->reading->incarnation = node->incarnation;
         r->reading->w = node->applied_w;
-        r->reading->sure = true;
+        r->reading->sure = sure;
         r->sets = d->sets;
-        r->drops = d->drops;
     }
     fb_sim_schedule(world, world->now_ns + read_delay(d), d->node, FB_SIM_AT_DOCUMENTS,
                     FB_SIM_DOCUMENTS_READ | place, node->boots);
@@ -450,6 +447,7 @@ static void read_on(fb_sim_documents *d, uint32_t place)
         status = fb_reading_end(r->reading, &reader, (fb_documents *)(void *)d, &answer, why,
                                 sizeof why);
     }
+    bool lacks = status == FB_OK && fb_keeping_lacks(&d->keeping, r->reading);
     if (status == FB_ERR_UNREACHABLE && world->now_ns < r->until_ns) {
         uint64_t at = world->now_ns + r->pause_ns;
         if (r->pause_ns < FB_HANDING_RETRY_MAX_MS * MS) r->pause_ns *= 2;
@@ -458,16 +456,17 @@ static void read_on(fb_sim_documents *d, uint32_t place)
         return;
     }
     bool current = r->reading->incarnation == node->incarnation && !node->needs_start;
-    if (status == FB_ERR_NOT_FOUND) {
-        read_again(d, place);
+    if (status == FB_ERR_NOT_FOUND || (lacks && world->now_ns < r->until_ns)) {
+        read_again(d, place, !lacks);
         return;
     }
+    if (lacks) status = FB_ERR_AGAIN;
     fb_event event = {.kind = FB_EV_READ_DONE, .a = r->reading->operation, .b = r->reading->w};
     fb_writer w = fb_writer_of(world->scratch, world->scratch_bytes);
     if (status == FB_OK) {
         if (r->sets == d->sets) {
             fb_sim_check_documents_answer(d, fb_sim_blob_bytes(&world->blobs, r->read_set), answer,
-                                          d->dropped || r->drops != d->drops);
+                                          d->dropped);
         }
         fb_write_span(&w, answer);
     } else {

@@ -47,8 +47,7 @@ typedef struct fb_sim_documents_call {
 typedef struct fb_sim_documents_reading {
     fb_reading *reading;
     fb_sim_blob read_set;
-    uint64_t sets;  /* applied when it began */
-    uint64_t drops; /* heard of when it began */
+    uint64_t sets; /* applied when it began */
     uint64_t until_ns;
     uint64_t pause_ns;
 } fb_sim_documents_reading;
@@ -81,7 +80,6 @@ typedef struct fb_sim_documents {
     bool overtaken;      /* there was one since the last boot */
     bool dropped;        /* and the process has not heard of it */
     uint64_t dropped_ns; /* the last time */
-    uint64_t drops;      /* that the process has heard of */
     uint64_t rival;      /* the start of another process of this node; 0: there is none */
 } fb_sim_documents;
 
@@ -136,7 +134,7 @@ void fb_sim_check_documents_done(fb_sim_documents *d, const fb_job *job);
 void fb_sim_check_documents_cleaned(fb_sim_documents *d, fb_span set);
 void fb_sim_check_documents_locked(fb_sim_documents *d);
 void fb_sim_check_documents_pauses(fb_sim_documents *d, uint64_t pause_ms);
-/* unheard: it began before the process heard of a drop, or there is one of which it has not. */
+/* unheard: there was a drop of which the process has not heard. */
 void fb_sim_check_documents_answer(fb_sim_documents *d, fb_span read_set, fb_span answer,
                                    bool unheard);
 

@@ -58,6 +58,7 @@ class MongoRelay:
     cut      neither the question nor an answer passes, the connection breaks
     lose     the server does what is asked; its answer does not come back, the connection breaks
     hold     the connection breaks, and the server gets the question when `release` says so
+    later    the question is asked when `release` says so
     wait     the answer is given when `release` says so
     twice    the server is asked twice, as by a network that repeats; the first answer is lost
     nonsense the answer is a document that says nothing of what it should
@@ -141,6 +142,8 @@ class MongoRelay:
                     held.start()
                     far = None
                     return
+                if action == "later":
+                    self._released.wait(timeout=HANGS_S)
                 if action == "twice":
                     far.sendall(message)
                     if _message(far) is None:

@@ -142,6 +142,26 @@ def test_records_of_every_size_are_documents_or_stay_where_they_are(net, mongod,
     assert state(a)["too_large"] == 0
 
 
+def test_a_list_under_way_while_the_database_is_dropped_is_whole(net, mongod, relay):  # noqa: F811
+    a = begin(net, relay)
+    wanted = {put(a, f"n={n}"): {"n": n} for n in range(5)}
+    watching(a)
+    relay.plan("find", "later")
+    listed = []
+    reader = threading.Thread(target=lambda: listed.extend(a.rows("record", "list", "lab", "notes")))
+    reader.start()
+    eventually(lambda: list(relay.done), lambda done: done == [("find", "later")])
+    # What is made again does not come into documents before the question does.
+    mongod.fail("alwaysOn", failCommands=["update"], errorCode=14031)
+    mongod.client.drop_database("records")
+    a.lines.until(lambda line: "documents_dropped" in line)
+    relay.release()
+    reader.join(timeout=HANGS_S)
+    assert {row["id"]: row["fields"] for row in listed} == wanted
+    mongod.fail("off")
+    eventually(lambda: shown(mongod.client, "records", "notes"), lambda found: found == wanted)
+
+
 def test_a_slow_answer_is_waited_for(net, mongod, relay):  # noqa: F811
     a = begin(net, relay)
     put(a, "n=0")

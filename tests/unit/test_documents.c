@@ -698,6 +698,60 @@ static void few_parts_are_made_again_at_once(void **state)
     end(&world);
 }
 
+static fb_reading *list_begun(fb_keeping *k, const stores *world, bool lists)
+{
+    static uint8_t bytes[256], local[1 << 16];
+    uint8_t low[FB_RECORD_KEY_BYTES], high[FB_RECORD_KEY_BYTES];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_read_item item = {.kind = lists ? FB_READ_RANGE : FB_READ_KEY, .value_bytes = 4096};
+    item.low = fb_key_record(low, NOTES, id_of(lists ? 0 : 1));
+    item.high = lists ? fb_key_record(high, NOTES, id_of(9)) : (fb_span){NULL, 0};
+    item.items = 10;
+    item.bytes = 4096;
+    fb_write_u16(&w, 1);
+    fb_read_item_write(&w, &item);
+    fb_reading *reading;
+    fb_span asked = fb_writer_span(&w);
+    assert_int_equal(
+        fb_keeping_read(k, asked, plain_read(&world->local, asked, local, sizeof local), &reading),
+        0);
+    return reading;
+}
+
+/* A list that began before a drop was heard of, or begins before all is made again, lacks records;
+ * what asks for single ones is told which of them are gone. */
+static void a_list_lacks_what_is_dropped(void **state)
+{
+    (void)state;
+    stores world;
+    begin(&world, 8);
+    fb_keeping k;
+    fb_span set;
+    fb_job *job;
+    assert_int_equal(fb_keeping_open(&k, &world.split.store, NULL), 0);
+    fb_reading *list = list_begun(&k, &world, true), *one = list_begun(&k, &world, false);
+    assert_false(fb_keeping_lacks(&k, list) || fb_keeping_lacks(&k, one));
+    assert_int_equal(fb_keeping_dropped(&k, TASKS), 0);
+    assert_true(fb_keeping_lacks(&k, list)); /* it cannot know which of them it met */
+    fb_reading_free(list);
+    list = list_begun(&k, &world, true);
+    assert_false(fb_keeping_lacks(&k, list)); /* another area's are being made again */
+    assert_int_equal(fb_keeping_dropped(&k, NOTES), 0);
+    fb_reading_free(list);
+    list = list_begun(&k, &world, true);
+    for (unsigned areas = 0; areas < 2; areas++) {
+        assert_true(fb_keeping_lacks(&k, list));
+        fb_keeping_remake(&k, 9, world.w, &set);
+        assert_int_equal(fb_keeping_over(&k, true, 9, 0, &job), 0);
+    }
+    assert_false(fb_keeping_lacks(&k, list) || fb_keeping_lacks(&k, one));
+    assert_false(fb_keeping_wants_remaking(&k));
+    fb_reading_free(list);
+    fb_reading_free(one);
+    fb_keeping_free(&k);
+    end(&world);
+}
+
 static void what_the_space_says_is_never_a_document(void **state)
 {
     (void)state;
@@ -758,6 +812,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_are_those_of_a_plain_store),
         cmocka_unit_test(few_parts_are_made_again_at_once),
+        cmocka_unit_test(a_list_lacks_what_is_dropped),
         cmocka_unit_test(what_the_space_says_is_never_a_document),
         cmocka_unit_test(a_malformed_set_is_an_error_and_puts_nothing),
         cmocka_unit_test(names_of_collections_are_safe_and_never_one),

@@ -23,6 +23,8 @@ struct fb_store_documents {
     _Atomic uint64_t overwritten;       /* edits of which nothing is left to be taken */
     _Atomic uint64_t drops;             /* the keeping's, for other threads */
     fb_reading *parked;                 /* lists, until what they list is made again */
+    fb_outer *kept, **kept_end;         /* until the local store can be read */
+    uint64_t kept_until_ms;             /* none of them is tried before */
     fb_room room;                       /* of the group that is being committed */
 };
 
@@ -48,6 +50,7 @@ int fb_store_documents_open(fb_lmdb_env *env, const fb_documents_ops *ops, fb_do
     fb_store_documents *sd = calloc(1, sizeof *sd);
     FB_ASSERT(sd != NULL);
     sd->env = env;
+    sd->kept_end = &sd->kept;
     const fb_split_store store = {look, scan, sd};
     int rc = fb_keeping_open(&sd->keeping, &store, NULL);
     fb_span token = {NULL, 0};
@@ -85,6 +88,11 @@ void fb_store_documents_free(fb_store_documents *sd)
     fb_worker_free(sd->worker);
     fb_keeping_free(&sd->keeping);
     fb_outer_free(sd->token);
+    while (sd->kept != NULL) {
+        fb_outer *next = sd->kept->next;
+        fb_outer_free(sd->kept);
+        sd->kept = next;
+    }
     while (sd->parked != NULL) {
         fb_reading *next = sd->parked->next;
         fb_reading_free(sd->parked);
@@ -227,6 +235,7 @@ bool fb_store_documents_wants_cleaning(const fb_store_documents *sd, bool idle)
 uint64_t fb_store_documents_again_at(const fb_store_documents *sd)
 {
     uint64_t at_ms = fb_keeping_again_at(&sd->keeping);
+    if (sd->kept != NULL && sd->kept_until_ms < at_ms) at_ms = sd->kept_until_ms;
     uint64_t now_ns = fb_clock_mono_ns(), now_ms = fb_clock_awake_or_not_ms();
     for (const fb_reading *r = sd->parked; r != NULL; r = r->next) {
         uint64_t wait_ns = r->until_ns > now_ns ? r->until_ns - now_ns : 0;
@@ -297,6 +306,31 @@ static int is_known(fb_store_documents *sd, uint32_t area, const fb_outer *outer
     return 0;
 }
 
+/* The local store did not answer. Entries that do not follow their format or do not match their
+ * checksum stay so, and whoever reads them tells it. */
+static void outer_unread(fb_store_documents *sd, fb_outer *outer, int rc)
+{
+    if (rc == EINVAL || rc == FB_LMDB_BAD_SUM) {
+        fb_store_documents_outer_done(sd, outer);
+        return;
+    }
+    outer->next = NULL;
+    /* Of all of them: what fails for one now fails for the others. */
+    sd->kept_until_ms = fb_clock_awake_or_not_ms() + FB_STORE_OUTER_AGAIN_MS;
+    *sd->kept_end = outer;
+    sd->kept_end = &outer->next;
+}
+
+fb_outer *fb_store_documents_outer_due(fb_store_documents *sd, uint64_t now_ms)
+{
+    fb_outer *outer = sd->kept;
+    if (outer == NULL || now_ms < sd->kept_until_ms) return NULL;
+    sd->kept = outer->next;
+    if (sd->kept == NULL) sd->kept_end = &sd->kept;
+    outer->next = NULL;
+    return outer;
+}
+
 int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forward)
 {
     *forward = false;
@@ -314,9 +348,13 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
         outer->space = named.space;
         outer->area = named.id;
     }
-    if (rc != 0 || (!known && !all)) {
-        fb_store_documents_outer_done(sd, outer);
+    if (rc != 0) {
+        outer_unread(sd, outer, rc);
         return rc;
+    }
+    if (!known && !all) {
+        fb_store_documents_outer_done(sd, outer);
+        return 0;
     }
     switch (outer->kind) {
     case FB_OUTER_STALE:
@@ -347,6 +385,10 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
         rc = all ? fb_keeping_dropped_all(&sd->keeping)
                  : fb_keeping_dropped(&sd->keeping, named.area);
         atomic_store(&sd->drops, sd->keeping.drops);
+        if (rc != 0) {
+            outer_unread(sd, outer, rc);
+            return rc;
+        }
         *forward = true;
         break;
     case FB_OUTER_LEFT:
@@ -356,7 +398,7 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
         break;
     }
     if (!*forward) fb_store_documents_outer_done(sd, outer);
-    return rc;
+    return 0;
 }
 
 void fb_store_documents_outer_done(fb_store_documents *sd, fb_outer *outer)

@@ -12,6 +12,8 @@
 /* Redo entries that have served lie over their documents: they are taken out after so much time
  * without a write set that takes them along. */
 #define FB_STORE_SERVED_IDLE_MS 50u
+/* What another program did, while the local store could not be read, is looked at so much later. */
+#define FB_STORE_OUTER_AGAIN_MS 1000u
 
 typedef struct fb_store_documents fb_store_documents;
 
@@ -67,8 +69,11 @@ uint64_t fb_store_documents_again_at(const fb_store_documents *sd);
 int fb_store_documents_again(fb_store_documents *sd);
 
 /* What another program did (outer.h): completed by what the local store knows. True: it is to
- * become a change of this node. False: it was dealt with. */
+ * become a change of this node. False: it was dealt with, or, where the local store cannot be read
+ * now, is kept; the place in the stream is not stored before it was dealt with. */
 int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forward);
+/* One that was kept and may be tried again at this time; NULL: there is none. */
+fb_outer *fb_store_documents_outer_due(fb_store_documents *sd, uint64_t now_ms);
 /* From any thread: one that was forwarded is over, or its document is to be looked at again. */
 void fb_store_documents_outer_done(fb_store_documents *sd, fb_outer *outer);
 void fb_store_documents_outer_again(fb_store_documents *sd, fb_outer *outer);

@@ -572,18 +572,24 @@ static void document_outer(void *user, fb_outer *outer)
     request_queue(user, r);
 }
 
-static void serve_outer(fb_lmdb *store, const request *req)
+static void serve_outer(fb_lmdb *store, fb_outer *outer)
 {
-    bool forward = false;
-    if (store->env.env == NULL) {
-        fb_store_documents_outer_done(store->documents, req->outer);
-        return;
-    }
-    int rc = fb_store_documents_outer(store->documents, req->outer, &forward);
+    bool forward;
+    int rc = fb_store_documents_outer(store->documents, outer, &forward);
     if (rc != 0 || !forward) return;
     fb_lmdb_completion *c = completion_new(FB_LMDB_OUTER, 0, 0);
-    c->outer = req->outer;
+    c->outer = outer;
     completion_put(store, c);
+}
+
+/* Those that came while the local store could not be read. */
+static void serve_kept_outers(fb_lmdb *store)
+{
+    uint64_t now_ms = fb_clock_awake_or_not_ms();
+    fb_outer *outer;
+    while ((outer = fb_store_documents_outer_due(store->documents, now_ms)) != NULL) {
+        serve_outer(store, outer);
+    }
 }
 
 void fb_lmdb_outer_done(fb_lmdb *store, fb_outer *outer)
@@ -705,7 +711,7 @@ static void serve(fb_lmdb *store, request *list)
         if (r->kind == REQUEST_BEGIN) serve_begin(store, r->incarnation);
         if (r->kind == REQUEST_SERVED) serve_served(store, r);
         if (r->kind == REQUEST_MISSED) serve_missed(store, r);
-        if (r->kind == REQUEST_OUTER) serve_outer(store, r);
+        if (r->kind == REQUEST_OUTER) serve_outer(store, r->outer);
         free(r);
     }
     serve_group(store, group);
@@ -788,6 +794,7 @@ static void *store_thread(void *user)
         /* Entries that do not follow their format stay, and are found again at a start. */
         if (store->documents != NULL) {
             serve_waited(store);
+            serve_kept_outers(store);
             (void)fb_store_documents_again(store->documents);
         }
         clean_documents(store, over || idle);

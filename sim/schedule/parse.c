@@ -36,6 +36,18 @@ static void round_line(fb_parser *s, const fb_word *verb)
     s->windows = 0;
 }
 
+static void line_add(fb_parser *s, const fb_word *w, fb_sim_line *line)
+{
+    fb_sim_line *added =
+        ++s->alone > FB_SIM_SCHEDULE_LINES_MAX ? NULL : fb_sim_plan_line_add(s->out);
+    if (added == NULL) {
+        fb_parse_refuse(s, w, "too many lines");
+        return;
+    }
+    line->round = added->round;
+    *added = *line;
+}
+
 /* Windows. */
 
 static void groups_take(fb_parser *s, fb_sim_line *line)
@@ -204,20 +216,15 @@ static void window_line(fb_parser *s, const fb_word *times, const char *dots)
         fb_parse_refuse(s, times, "too many windows in one round");
         return;
     }
-    fb_sim_line *added = fb_sim_plan_line_add(s->out);
-    if (added == NULL) {
-        fb_parse_refuse(s, times, "too many lines");
-        return;
-    }
-    line.round = added->round;
-    *added = line;
+    line_add(s, times, &line);
 }
 
 /* Operations. */
 
 static void fields_take(fb_parser *s, fb_sim_op *op)
 {
-    while (!s->failed && s->at < s->count && s->words[s->at].p[0] != '#') {
+    while (!s->failed && s->at < s->count && s->words[s->at].p[0] != '#' &&
+           !fb_word_is(&s->words[s->at], "times")) {
         const fb_word *w = &s->words[s->at++];
         const char *p = w->p, *end = w->p + w->len;
         bool unset = *p == '-';
@@ -258,6 +265,30 @@ static uint8_t record_take(fb_parser *s)
     }
     return (uint8_t)fb_parse_number_in(s, record, record->p + 1, record->p + record->len, 0,
                                        FB_SIM_RECORDS - 1, "not a record");
+}
+
+/* The end of an operation's line: it is done so many times, over so many records. */
+static void series_take(fb_parser *s, fb_sim_line *line)
+{
+    if (!fb_parse_take_if(s, "times")) return;
+    uint64_t times = fb_parse_number(s, fb_parse_take(s, "how often"), 2, FB_SIM_SCHEDULE_TIMES_MAX,
+                                     "not 2 to 4096 times");
+    fb_parse_take_word(s, "every");
+    const fb_word *every = s->at < s->count ? &s->words[s->at] : NULL;
+    line->every_ns = fb_parse_time(s);
+    if (!s->failed && line->every_ns > FB_SIM_SCHEDULE_TIME_MAX / times) {
+        fb_parse_refuse(s, every, "longer than a round may last");
+    }
+    line->more = (uint32_t)times - 1;
+    const fb_word *over = s->at < s->count ? &s->words[s->at] : NULL;
+    if (s->failed || !fb_parse_take_if(s, "over")) return;
+    if (!fb_sim_op_has_record(&line->op)) {
+        fb_parse_refuse(s, over, "it is about no record");
+        return;
+    }
+    line->over = (uint32_t)fb_parse_number(s, fb_parse_take(s, "a number of records"), 2,
+                                           FB_SIM_RECORDS - line->op.record,
+                                           "not so many records from this one on");
 }
 
 static void op_line(fb_parser *s, const fb_word *time)
@@ -308,22 +339,18 @@ static void op_line(fb_parser *s, const fb_word *time)
             fields_take(s, &line.op);
             /* Without a name of its own: that of its place. Nothing must be taken away before it.
              */
-            line.op.number = s->out->line_count + 1000000;
-            if (!s->failed && s->at < s->count) {
+            line.op.number = (uint32_t)s->alone + 1000000;
+            if (!s->failed && s->at < s->count && s->words[s->at].p[0] == '#') {
                 const fb_word *key = fb_parse_take(s, "a number");
                 line.op.number = (uint32_t)fb_parse_number_in(s, key, key->p + 1, key->p + key->len,
                                                               0, UINT32_MAX, "not a number");
             }
         }
     }
+    if (!s->failed) series_take(s, &line);
     if (s->failed) return;
-    fb_sim_line *added = fb_sim_plan_line_add(s->out);
-    if (added == NULL) {
-        fb_parse_refuse(s, time, "too many lines");
-        return;
-    }
-    line.round = added->round;
-    *added = line;
+    s->alone += line.more;
+    line_add(s, time, &line);
 }
 
 /* Messages and effects. */
@@ -368,13 +395,7 @@ static void addressed_line(fb_parser *s, const fb_word *verb, uint32_t act)
         line.span_ns = fb_parse_time(s);
     }
     if (s->failed) return;
-    fb_sim_line *added = fb_sim_plan_line_add(s->out);
-    if (added == NULL) {
-        fb_parse_refuse(s, verb, "too many lines");
-        return;
-    }
-    line.round = added->round;
-    *added = line;
+    line_add(s, verb, &line);
 }
 
 static const char *dots_in(const fb_word *w)

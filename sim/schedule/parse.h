@@ -26,6 +26,7 @@ typedef struct fb_parser {
     uint32_t count;   /* of words on this line */
     uint32_t at;      /* the next one */
     uint32_t windows; /* of this round */
+    uint64_t alone;   /* lines so far, when every operation is one */
     uint32_t seen;    /* header lines, as a bit set */
 } fb_parser;
 

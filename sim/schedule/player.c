@@ -7,12 +7,25 @@
 #define NONE     UINT32_MAX
 #define AGAIN_NS UINT64_C(50000000)
 
+static void series_expand(const fb_sim_plan *schedule, fb_sim_line *alone, uint32_t *places)
+{
+    for (uint32_t i = 0; i < schedule->line_count; i++) {
+        for (uint32_t k = 0; k <= schedule->lines[i].more; k++) {
+            *places++ = i;
+            *alone++ = fb_sim_line_nth(&schedule->lines[i], k);
+        }
+    }
+}
+
 void fb_sim_player_init(fb_sim_world *world, fb_arena *arena)
 {
     const fb_sim_plan *schedule = world->config.schedule;
     if (schedule == NULL) return;
     fb_sim_player *player = fb_arena_take(arena, 1, sizeof *player);
-    uint32_t lines = schedule->line_count + 1;
+    uint32_t count = (uint32_t)fb_sim_plan_lines_alone(schedule), lines = count + 1;
+    bool series = count != schedule->line_count;
+    fb_sim_line *alone = fb_arena_take(arena, series ? count : 0, sizeof *alone);
+    uint32_t *places = fb_arena_take(arena, series ? count : 0, sizeof *places);
     uint32_t nodes = world->config.nodes;
     fb_sim_line_state *states = fb_arena_take(arena, lines, sizeof *states);
     uint32_t *order = fb_arena_take(arena, lines, sizeof *order);
@@ -20,7 +33,11 @@ void fb_sim_player_init(fb_sim_world *world, fb_arena *arena)
     uint64_t *lives = fb_arena_take(arena, nodes, sizeof *lives);
     if (arena->base == NULL) return;
     world->player = player;
+    if (series) series_expand(schedule, alone, places);
     player->schedule = schedule;
+    player->alone = series ? alone : schedule->lines;
+    player->places = series ? places : NULL;
+    player->count = count;
     player->lines = states;
     player->order = order;
     player->heads = heads;
@@ -36,9 +53,8 @@ uint64_t fb_sim_player_round(fb_sim_world *world)
     uint32_t place = player->round++;
     player->line = player->line_end;
     player->addressed = false;
-    while (player->line_end < schedule->line_count &&
-           schedule->lines[player->line_end].round == place) {
-        fb_sim_line_kind kind = schedule->lines[player->line_end].kind;
+    while (player->line_end < player->count && player->alone[player->line_end].round == place) {
+        fb_sim_line_kind kind = player->alone[player->line_end].kind;
         player->addressed =
             player->addressed || kind == FB_SIM_LINE_MESSAGE || kind == FB_SIM_LINE_CRASH;
         player->line_end++;
@@ -91,7 +107,7 @@ void fb_sim_player_weather(fb_sim_world *world, uint64_t start_ns)
     uint32_t count = 0;
     /* The parser lets no round have more windows than the weather can hold. */
     for (uint32_t i = player->line; i < player->line_end && count < FB_SIM_WINDOWS_MAX; i++) {
-        const fb_sim_line *line = &player->schedule->lines[i];
+        const fb_sim_line *line = &player->alone[i];
         if (line->kind != FB_SIM_LINE_WINDOW) continue;
         uint32_t at = count++;
         for (; at > 0 && window_before(line, windows[at - 1]); at--) windows[at] = windows[at - 1];
@@ -118,9 +134,9 @@ void fb_sim_player_weather(fb_sim_world *world, uint64_t start_ns)
 
 /* Clients. */
 
-static bool earlier(const fb_sim_plan *schedule, uint32_t left, uint32_t right)
+static bool earlier(const fb_sim_line *lines, uint32_t left, uint32_t right)
 {
-    uint64_t a = schedule->lines[left].at_ns, b = schedule->lines[right].at_ns;
+    uint64_t a = lines[left].at_ns, b = lines[right].at_ns;
     return a != b ? a < b : left < right;
 }
 
@@ -128,13 +144,13 @@ static bool earlier(const fb_sim_plan *schedule, uint32_t left, uint32_t right)
  * sorted order from the back. */
 static uint32_t operations_order(fb_sim_player *player)
 {
-    const fb_sim_plan *schedule = player->schedule;
+    const fb_sim_line *lines = player->alone;
     uint32_t *heap = player->order;
     uint32_t count = 0;
     for (uint32_t i = player->line; i < player->line_end; i++) {
-        if (schedule->lines[i].kind != FB_SIM_LINE_OP) continue;
+        if (lines[i].kind != FB_SIM_LINE_OP) continue;
         uint32_t at = count++;
-        for (; at > 0 && earlier(schedule, heap[(at - 1) / 2], i); at = (at - 1) / 2) {
+        for (; at > 0 && earlier(lines, heap[(at - 1) / 2], i); at = (at - 1) / 2) {
             heap[at] = heap[(at - 1) / 2];
         }
         heap[at] = i;
@@ -142,8 +158,8 @@ static uint32_t operations_order(fb_sim_player *player)
     for (uint32_t left = count; left > 1; left--) {
         uint32_t latest = heap[0], moved = heap[left - 1], at = 0;
         for (uint32_t child = 1; child < left - 1; child = 2 * at + 1) {
-            if (child + 1 < left - 1 && earlier(schedule, heap[child], heap[child + 1])) child++;
-            if (!earlier(schedule, moved, heap[child])) break;
+            if (child + 1 < left - 1 && earlier(lines, heap[child], heap[child + 1])) child++;
+            if (!earlier(lines, moved, heap[child])) break;
             heap[at] = heap[child];
             at = child;
         }
@@ -160,7 +176,7 @@ void fb_sim_player_work_start(fb_sim_world *world)
     for (uint32_t i = 0; i < clients; i++) player->heads[i] = NONE;
     for (uint32_t left = operations_order(player); left-- > 0;) {
         uint32_t place = player->order[left];
-        const fb_sim_line *line = &player->schedule->lines[place];
+        const fb_sim_line *line = &player->alone[place];
         uint32_t *head = &player->heads[line->a * FB_SIM_CLIENTS + line->client];
         player->lines[place].next = *head;
         *head = place;
@@ -179,7 +195,7 @@ void fb_sim_player_work_later(fb_sim_world *world, uint32_t node, uint32_t clien
     const fb_sim_player *player = world->player;
     uint32_t place = player->heads[node * FB_SIM_CLIENTS + client];
     if (place == NONE) return;
-    uint64_t at = player->start_ns + player->schedule->lines[place].at_ns;
+    uint64_t at = player->start_ns + player->alone[place].at_ns;
     fb_sim_schedule(world, fb_max_u64(at, world->now_ns + 1000), node, FB_SIM_AT_WORK, client,
                     place);
 }
@@ -190,7 +206,7 @@ void fb_sim_player_work(fb_sim_world *world, uint32_t index, uint32_t client, ui
     uint32_t *head = &player->heads[index * FB_SIM_CLIENTS + client];
     const fb_sim_client *c = &world->workload->clients[index * FB_SIM_CLIENTS + client];
     if (!world->workload->active || *head != stamp || c->request != 0) return;
-    const fb_sim_line *line = &player->schedule->lines[stamp];
+    const fb_sim_line *line = &player->alone[stamp];
     if (world->now_ns > player->start_ns + line->at_ns + line->within_ns) {
         player->lines[stamp].missed++;
         *head = player->lines[stamp].next;
@@ -204,7 +220,7 @@ void fb_sim_player_work(fb_sim_world *world, uint32_t index, uint32_t client, ui
     /* Of two at one moment the first one in the text goes first, once. */
     for (uint32_t other = 0; other < FB_SIM_CLIENTS; other++) {
         uint32_t place = player->heads[index * FB_SIM_CLIENTS + other];
-        bool due = place < stamp && player->schedule->lines[place].at_ns == line->at_ns &&
+        bool due = place < stamp && player->alone[place].at_ns == line->at_ns &&
                    world->workload->clients[index * FB_SIM_CLIENTS + other].request == 0;
         if (!due || player->lines[stamp].missed != 0) continue;
         player->lines[stamp].missed = 1;
@@ -233,7 +249,7 @@ fb_sim_wanted fb_sim_player_wanted(fb_sim_world *world, uint32_t from, uint32_t 
     uint32_t counts[FB_SIM_MESSAGE_KINDS] = {0};
     bool known = false;
     for (uint32_t i = player->line; i < player->line_end; i++) {
-        const fb_sim_line *line = &player->schedule->lines[i];
+        const fb_sim_line *line = &player->alone[i];
         if (line->kind != FB_SIM_LINE_MESSAGE || line->a != from || line->b != to) continue;
         if (line->life != 0 && line->life != life_of(world, from)) continue;
         if (!known) {
@@ -266,7 +282,7 @@ bool fb_sim_player_crashes(fb_sim_world *world, uint32_t node, uint32_t effect_k
     if (!player->addressed) return false;
     bool crashes = false;
     for (uint32_t i = player->line; i < player->line_end; i++) {
-        const fb_sim_line *line = &player->schedule->lines[i];
+        const fb_sim_line *line = &player->alone[i];
         if (line->kind != FB_SIM_LINE_CRASH || line->a != node) continue;
         if (line->what != 0 && line->what != effect_kind) continue;
         if (line->life != 0 && line->life != life_of(world, node)) continue;
@@ -282,11 +298,10 @@ bool fb_sim_player_crashes(fb_sim_world *world, uint32_t node, uint32_t effect_k
 uint32_t fb_sim_player_unreached(const fb_sim_world *world, uint32_t *first)
 {
     const fb_sim_player *player = world->player;
-    const fb_sim_plan *schedule = player->schedule;
     bool failed = world->result != FB_SIM_PASS;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < schedule->line_count; i++) {
-        const fb_sim_line *line = &schedule->lines[i];
+    for (uint32_t i = 0; i < player->count; i++) {
+        const fb_sim_line *line = &player->alone[i];
         bool addressed = line->kind == FB_SIM_LINE_MESSAGE || line->kind == FB_SIM_LINE_CRASH;
         bool reached = player->lines[i].fired != 0;
         if (line->kind == FB_SIM_LINE_WINDOW) {
@@ -297,7 +312,7 @@ uint32_t fb_sim_player_unreached(const fb_sim_world *world, uint32_t *first)
         }
         /* A run that failed as it should owes nothing that has a time. */
         if (reached || (failed && !addressed)) continue;
-        if (count++ == 0 && first != NULL) *first = i;
+        if (count++ == 0 && first != NULL) *first = player->places == NULL ? i : player->places[i];
     }
     return count;
 }

@@ -10,6 +10,7 @@
 
 typedef struct fb_sim_world fb_sim_world;
 struct fb_sim_plan;
+struct fb_sim_line;
 
 /* Of one line: how often it happened. */
 typedef struct fb_sim_line_state {
@@ -21,6 +22,9 @@ typedef struct fb_sim_line_state {
 
 typedef struct fb_sim_player {
     const struct fb_sim_plan *schedule;
+    const struct fb_sim_line *alone; /* its lines, each operation of a series by itself */
+    const uint32_t *places;          /* of these in the schedule; NULL: it has no series */
+    uint32_t count;                  /* of these */
     fb_sim_line_state *lines;
     uint32_t *heads;      /* by client: its next operation */
     uint64_t *first_life; /* by node: incarnations at the beginning of the round */

@@ -146,7 +146,7 @@ static void window(const fb_sim_plan *schedule, const fb_sim_line *line, words *
     if (line->key != 1) word(w, "#%u", (unsigned)line->key);
 }
 
-static void operation(const fb_sim_line *line, words *w)
+static void operation_alone(const fb_sim_line *line, words *w)
 {
     const fb_sim_op *op = &line->op;
     word(w, "%s", time_of(line->at_ns).text);
@@ -193,6 +193,14 @@ static void operation(const fb_sim_line *line, words *w)
         }
     }
     word(w, "#%u", (unsigned)op->number);
+}
+
+static void operation(const fb_sim_line *line, words *w)
+{
+    operation_alone(line, w);
+    if (line->more == 0) return;
+    word(w, "times %u every %s", (unsigned)line->more + 1, time_of(line->every_ns).text);
+    if (line->over != 0) word(w, "over %u", (unsigned)line->over);
 }
 
 static void addressed(const fb_sim_line *line, words *w)

@@ -249,10 +249,38 @@ void fb_sim_groups_normalise(uint32_t nodes, uint64_t *low, uint64_t *high)
     }
 }
 
+bool fb_sim_op_has_record(const fb_sim_op *op)
+{
+    return op->operation != FB_SIM_OP_LIST && op->operation != FB_SIM_OP_WATCH &&
+           op->operation != FB_SIM_OP_VERIFY;
+}
+
+static bool op_writes(const fb_sim_op *op)
+{
+    return op->operation == FB_SIM_OP_PUT || op->operation == FB_SIM_OP_CHANGE ||
+           op->operation == FB_SIM_OP_STRANGER;
+}
+
+fb_sim_line fb_sim_line_nth(const fb_sim_line *line, uint32_t k)
+{
+    fb_sim_line one = *line;
+    one.more = one.over = 0;
+    one.every_ns = 0;
+    one.at_ns += k * line->every_ns;
+    if (op_writes(&line->op)) one.op.number += k;
+    if (line->over > 1) one.op.record = (uint8_t)(line->op.record + k % line->over);
+    return one;
+}
+
+uint64_t fb_sim_plan_lines_alone(const fb_sim_plan *plan)
+{
+    uint64_t count = plan->line_count;
+    for (uint32_t i = 0; i < plan->line_count; i++) count += plan->lines[i].more;
+    return count;
+}
+
 void fb_sim_op_normalise(fb_sim_op *op)
 {
-    bool writes = op->operation == FB_SIM_OP_PUT || op->operation == FB_SIM_OP_CHANGE ||
-                  op->operation == FB_SIM_OP_STRANGER;
     if (op->operation < FB_SIM_OP_ADD && op->operation != FB_SIM_OP_LIST) op->items = 0;
     if (op->operation == FB_SIM_OP_WATCH) {
         op->record = 0;
@@ -264,7 +292,7 @@ void fb_sim_op_normalise(fb_sim_op *op)
     } else if (op->operation >= FB_SIM_OP_INSERT) {
         op->items %= FB_SIM_ELEMENTS;
     }
-    if (!writes) {
+    if (!op_writes(op)) {
         op->fields = op->unset = op->empty = 0;
         op->number = 0;
     }
@@ -325,7 +353,8 @@ bool fb_sim_line_equal(const fb_sim_line *a, const fb_sim_line *b)
     bool addressed = a->what == b->what && a->nth == b->nth && a->life == b->life &&
                      a->act == b->act && a->span_ns == b->span_ns;
     return ops && places && windows && addressed && a->within_ns == b->within_ns &&
-           a->client == b->client;
+           a->client == b->client && a->more == b->more && a->over == b->over &&
+           a->every_ns == b->every_ns;
 }
 
 /* The object. */
@@ -409,7 +438,7 @@ static bool is_small(const fb_sim_plan *plan)
     for (uint32_t i = 0; i < plan->round_count && length <= SMALL_NS; i++) {
         length += plan->rounds[i].length_ns + plan->settle_ns;
     }
-    return plan->nodes <= 8 && plan->line_count <= SMALL_LINES && length <= SMALL_NS;
+    return plan->nodes <= 8 && fb_sim_plan_lines_alone(plan) <= SMALL_LINES && length <= SMALL_NS;
 }
 
 void fb_sim_plan_config(const fb_sim_plan *schedule, fb_sim_config *out)

@@ -27,6 +27,8 @@
 #define FB_SIM_SCHEDULE_TIME_MAX UINT64_C(1000000000000000) /* 11 days and a half */
 /* Copies, effects, requests of a burst: no window counts further (faults.def, retry-storm). */
 #define FB_SIM_SCHEDULE_COUNT_MAX 80u
+/* Operations of one line. */
+#define FB_SIM_SCHEDULE_TIMES_MAX 4096u
 /* How late an operation may be before it counts as missed, unless its line says so. */
 #define FB_SIM_SCHEDULE_WITHIN_NS UINT64_C(5000000000)
 
@@ -49,6 +51,11 @@ typedef struct fb_sim_line {
     uint64_t within_ns;
     uint32_t client;
     fb_sim_op op;
+    /* A series: so many more of them, each so long after the one before; values are numbered on.
+     * With `over` the k-th is about the record that is k mod `over` behind the first one's. */
+    uint32_t more;
+    uint32_t over;
+    uint64_t every_ns;
     /* Windows: members of fb_sim_window. */
     uint32_t fault;
     uint32_t key;
@@ -109,6 +116,12 @@ typedef struct fb_sim_plan_error {
     char text[160];        /* bytes of the file are escaped in it */
 } fb_sim_plan_error;
 
+/* The k-th operation of its line, from 0, as a line by itself. */
+fb_sim_line fb_sim_line_nth(const fb_sim_line *line, uint32_t k);
+/* Lines when every operation is one. */
+uint64_t fb_sim_plan_lines_alone(const fb_sim_plan *plan);
+/* It is about one record, and a series of it may be about several. */
+bool fb_sim_op_has_record(const fb_sim_op *op);
 /* What an operation of its kind does not look at is set to zero. */
 void fb_sim_op_normalise(fb_sim_op *op);
 /* The same of a window and its fault. */

@@ -416,6 +416,9 @@ static bool round_line(fb_sim_line *line, uint64_t unit)
     if (line->kind == FB_SIM_LINE_OP || line->kind == FB_SIM_LINE_WINDOW) {
         line->at_ns = rounded(line->at_ns, unit);
     }
+    if (line->more != 0 && rounded(line->every_ns, unit) != 0) {
+        line->every_ns = rounded(line->every_ns, unit);
+    }
     if (line->kind == FB_SIM_LINE_WINDOW) {
         line->until_ns = rounded(line->until_ns, unit);
         if (line->until_ns <= line->at_ns) line->until_ns = line->at_ns + unit;
@@ -429,7 +432,9 @@ static uint64_t needed_ns(const fb_sim_plan *plan, uint32_t round)
     uint64_t last = 0;
     for (uint32_t i = 0; i < plan->line_count; i++) {
         if (plan->lines[i].round != round) continue;
-        last = fb_max_u64(last, fb_max_u64(plan->lines[i].at_ns, plan->lines[i].until_ns));
+        const fb_sim_line *line = &plan->lines[i];
+        uint64_t end = line->at_ns + line->more * line->every_ns;
+        last = fb_max_u64(last, fb_max_u64(end, line->until_ns));
     }
     return last;
 }
@@ -585,10 +590,11 @@ static bool simplify(const fb_sim_plan *plan, fb_sim_line *line, uint32_t which,
 void fb_sim_shrink_values(fb_sim_shrinker *s)
 {
     if (s->best.line_count > 200) return;
-    for (uint32_t i = 0; i < s->best.line_count; i++) {
+    uint32_t place = 0; /* when every operation is a line */
+    for (uint32_t i = 0; i < s->best.line_count; place += s->best.lines[i++].more + 1) {
         for (uint32_t which = 0; !fb_sim_shrink_is_over(s); which++) {
             fb_sim_plan candidate = copy_of(&s->best);
-            bool more = simplify(&candidate, &candidate.lines[i], which, i);
+            bool more = simplify(&candidate, &candidate.lines[i], which, place);
             if (!more || fb_sim_line_equal(&candidate.lines[i], &s->best.lines[i])) {
                 fb_sim_plan_free(&candidate);
                 if (!more) break;

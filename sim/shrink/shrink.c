@@ -111,6 +111,8 @@ bool fb_sim_shrink(const fb_sim_plan *plan, const fb_sim_shrink_options *options
     fb_sim_shrink_classes(s);
     fb_sim_shrink_sizes(s);
     fb_sim_shrink_thin(s);
+    fb_sim_shrink_join(s);
+    fb_sim_shrink_series(s);
     fb_sim_shrink_lines(s);
     /* What one pass took away may have been what another needed: until none helps. */
     for (int again = 0; again < 8; again++) {
@@ -118,6 +120,8 @@ bool fb_sim_shrink(const fb_sim_plan *plan, const fb_sim_shrink_options *options
         fb_sim_shrink_rounds(s);
         fb_sim_shrink_nodes(s);
         fb_sim_shrink_header(s);
+        fb_sim_shrink_join(s);
+        fb_sim_shrink_series(s);
         fb_sim_shrink_lines(s);
         fb_sim_shrink_times(s);
         fb_sim_shrink_values(s);

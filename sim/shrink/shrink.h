@@ -44,6 +44,9 @@ void fb_sim_shrink_classes(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_sizes(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_thin(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_lines(fb_sim_shrinker *shrinker);
+/* In series.c: one line for many operations, then as few times as will do. */
+void fb_sim_shrink_join(fb_sim_shrinker *shrinker);
+void fb_sim_shrink_series(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_header(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_times(fb_sim_shrinker *shrinker);
 void fb_sim_shrink_values(fb_sim_shrinker *shrinker);

@@ -88,6 +88,10 @@ static const char everything[] =
     "  dup B->A ack 4294967295\n"
     "  crash B at write 3\n"
     "  crash B at effect 2 life 2 down 5s\n"
+    "  1s A put r3 f0+9 #24 times 200 every 100ms over 28\n"
+    "  1s A delete r3 times 2 every 0.5s\n"
+    "  1s A change r3 f1 #224 times 4096 every 1ns\n"
+    "  1s A list 3 times 9 every 1m\n"
     "round 7 for 1h\n";
 
 static void what_is_printed_is_read_as_the_same(void **state)
@@ -96,7 +100,8 @@ static void what_is_printed_is_read_as_the_same(void **state)
     fb_sim_plan plan, again;
     parse_good(everything, &plan);
     assert_int_equal(plan.round_count, 2);
-    assert_int_equal(plan.line_count, 31);
+    assert_int_equal(plan.line_count, 35);
+    assert_int_equal(fb_sim_plan_lines_alone(&plan), 35 + 199 + 1 + 4095 + 8);
     assert_int_equal(plan.rounds[0].core, 3 | UINT64_C(1) << 39);
     assert_int_equal(plan.lines[0].op.pad[2], 512);
     assert_int_equal(plan.lines[1].within_ns, UINT64_C(3600000000000));
@@ -195,6 +200,13 @@ static void what_is_wrong_is_said_with_its_place(void **state)
         {"schedule 1\nround 1 for 1s\n  1s A put r1 f1 f1\n", 3, 18},
         {"schedule 1\nround 1 for 1s\n  1s A put r1 f1+60001\n", 3, 15},
         {"schedule 1\nround 1 for 1s\n  2s..1s ring\n", 3, 3},
+        {"schedule 1\nround 1 for 1s\n  1s A get r1 times 1 every 1s\n", 3, 21},
+        {"schedule 1\nround 1 for 1s\n  1s A get r1 times 4097 every 1s\n", 3, 21},
+        {"schedule 1\nround 1 for 1s\n  1s A get r1 times 2\n", 3, 22},
+        {"schedule 1\nround 1 for 1s\n  1s A get r1 times 4000 every 1h\n", 3, 32},
+        {"schedule 1\nround 1 for 1s\n  1s A get r9 times 9 every 1s over 1\n", 3, 37},
+        {"schedule 1\nround 1 for 1s\n  1s A get r9 times 9 every 1s over 24\n", 3, 37},
+        {"schedule 1\nround 1 for 1s\n  1s A list 3 times 9 every 1s over 2\n", 3, 32},
         {"schedule 1\nround 1 for 1s\n  1s..2s rain\n", 3, 10},
         {"schedule 1\ncalm\nround 1 for 1s\n  1s..2s ring\n", 4, 10},
         {"schedule 1\nround 1 for 1s\n  1s..2s delay A\n", 3, 17},
@@ -299,6 +311,48 @@ static fb_sim_outcome outcome(const char *text, fb_sim_verdict *verdict)
     return is;
 }
 
+/* One line for many operations, and each of them on a line of its own, are the same run. */
+static void a_series_is_its_operations(void **state)
+{
+    (void)state;
+    static const char head[] = "schedule 1\nnodes 3\nround 1 for 5s\n";
+    fb_sim_verdict verdict, alone;
+    char text[4096];
+    snprintf(text, sizeof text,
+             "%s  0.5s A change r3 f0+700 #1 times 30 every 100ms over 7\n"
+             "  0.55s A delete r3 times 5 every 600ms over 7\n"
+             "  1s B/2 add r2 3 times 4 every 1s\n",
+             head);
+    assert_int_equal(outcome(text, &verdict), FB_SIM_OUTCOME_PASSED);
+    int n = snprintf(text, sizeof text, "%s", head);
+    for (int i = 0; i < 30; i++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "  %dms A change r%d f0+700 #%d\n",
+                      500 + i * 100, 3 + i % 7, 1 + i);
+    }
+    for (int i = 0; i < 5; i++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "  %dms A delete r%d\n", 550 + i * 600,
+                      3 + i);
+    }
+    for (int i = 1; i < 5; i++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "  %ds B/2 add r2 3\n", i);
+    }
+    assert_int_equal(outcome(text, &alone), FB_SIM_OUTCOME_PASSED);
+    assert_true(verdict.hash.lo == alone.hash.lo && verdict.hash.hi == alone.hash.hi);
+    assert_true(verdict.events == alone.events && verdict.events > 300);
+    /* What is missed of it is its line's. */
+    snprintf(text, sizeof text,
+             "%s  1s A get r1\n  2s within 0s B get r1 times 3 every 1s\n"
+             "  1s..5s pause B\n",
+             head);
+    fb_sim_plan plan;
+    parse_good(text, &plan);
+    plan.expect = FB_SIM_EXPECT_PASS;
+    verdict = play(&plan);
+    assert_int_equal(verdict.unreached, 3);
+    assert_int_equal(verdict.unreached_first, 1);
+    fb_sim_plan_free(&plan);
+}
+
 static void what_is_addressed_by_meaning_happens_or_is_stale(void **state)
 {
     (void)state;
@@ -359,6 +413,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_said_with_its_place),
         cmocka_unit_test(bytes_of_the_file_are_not_echoed),
         cmocka_unit_test(a_recorded_run_is_the_same_when_played),
+        cmocka_unit_test(a_series_is_its_operations),
         cmocka_unit_test(what_is_addressed_by_meaning_happens_or_is_stale),
         cmocka_unit_test(a_line_taken_away_moves_no_other),
     };

@@ -78,6 +78,9 @@ endif()
 add_test(NAME mutants_scheduled COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py
   --scheduled)
 set_tests_properties(mutants_scheduled PROPERTIES LABELS unit TIMEOUT 60)
+add_test(NAME mutants_tabled COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py
+  --tabled)
+set_tests_properties(mutants_tabled PROPERTIES LABELS mutants TIMEOUT 60)
 if(TARGET faberio-sim-mutants)
   add_test(NAME mutants_smoke COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/mutants.py
     --smoke --build ${CMAKE_BINARY_DIR})

@@ -65,6 +65,11 @@ typedef enum fb_verb {
      * is not the recovery key's */
     FB_VERB_SPACE_RECOVER = 27,
 
+    /* space id, node id of an approved member -> u8 fb_report_state, i64 stamp of its report (0
+     * without), u64 batches here that it has not said to hold and that wait for it, u64 batches
+     * that wait for anybody. FB_ERR_LIMIT: too many members, nothing is folded there */
+    FB_VERB_SPACE_REPORTED = 28,
+
     /* span16 name -> u64 principal, 32 bytes of token; FB_ERR_EXISTS */
     FB_VERB_APP_CREATE = 20,
     /* span16 name, space id -> nothing */

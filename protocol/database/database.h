@@ -119,4 +119,12 @@ typedef enum fb_verify_state {
     FB_VERIFY_UNSURE = 3,  /* one is in doubt or taking something back: ask again */
 } fb_verify_state;
 
+/* What a member's report says (SPACE_REPORTED). */
+typedef enum fb_report_state {
+    FB_REPORT_NONE = 0, /* none of it is here, or a copied node wrote one too */
+    FB_REPORT_OLD = 1,  /* it was made before statements that are here: until the next one nothing
+                           of the space is folded */
+    FB_REPORT_KNOWN = 2,
+} fb_report_state;
+
 #endif

@@ -17,6 +17,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_watch_layout(node, arena);
     fb_onward_layout(node);
     fb_reports_layout(node);
+    fb_reported_layout(node);
     fb_fold_layout(node);
     fb_compare_layout(node, arena);
     fb_verify_layout(node, arena);

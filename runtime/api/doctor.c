@@ -10,18 +10,19 @@
 #include "protocol/base/uuid.h"
 #include "runtime/api/doctor.h"
 #include "runtime/api/handlers.h"
+#include "runtime/api/held_back.h"
 #include "runtime/api/request_codec.h"
 #include "runtime/command/record_arguments.h"
 
 typedef struct doctor {
-    fb_text spaces, peers, members, messages, areas, record;
+    fb_text peers, members, messages, areas, record;
     fb_error record_error;
 } doctor;
 
 static void doctor_end(fb_exchange *x)
 {
     doctor *d = x->own;
-    fb_text *texts[] = {&d->spaces, &d->peers, &d->members, &d->messages, &d->areas, &d->record};
+    fb_text *texts[] = {&d->peers, &d->members, &d->messages, &d->areas, &d->record};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) fb_text_free(texts[i]);
     free(d);
 }
@@ -277,7 +278,11 @@ static void finish(fb_exchange *x)
     fb_json_open(&x->out, NULL, '{');
     fb_json_open(&x->out, "checks", '[');
     fb_doctor_node(x, &worst);
-    if (d->spaces.len > 0) fb_doctor_spaces(&x->out, &worst, kept(&d->spaces), kept(&d->peers));
+    if (x->held_back != NULL) {
+        fb_doctor_spaces(&x->out, &worst, kept(&x->held_back->listed), kept(&d->peers));
+        fb_doctor_held_back(&x->out, &worst, x->held_back, kept(&d->peers),
+                            fb_api_options_of(x->api)->node->keys->node_id);
+    }
     fb_json_close(&x->out, ']');
     if (x->args[0] != NULL) item_show(x);
     fb_json_member(&x->out, "status", fb_verdict_name(worst));
@@ -386,11 +391,8 @@ static void peers_told(fb_exchange *x, fb_error error, fb_span answer)
     }
 }
 
-static void spaces_told(fb_exchange *x, fb_error error, fb_span answer)
+static void spaces_told(fb_exchange *x)
 {
-    doctor *d = x->own;
-    if (fb_exchange_refused(x, error)) return;
-    keep(&d->spaces, answer);
     fb_exchange_ask(x, FB_VERB_PEER_LIST, 0, (fb_span){NULL, 0}, peers_told);
 }
 
@@ -426,7 +428,7 @@ void fb_get_doctor(fb_exchange *x)
     fb_loop_stats stats;
     fb_loop_stats_get(fb_api_options_of(x->api)->loop, &stats);
     if (stats.running) {
-        fb_exchange_ask(x, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, spaces_told);
+        fb_held_back_ask(x, spaces_told);
     } else if (item == NULL) {
         finish(x); /* what asks nobody can be told all the same */
     } else {

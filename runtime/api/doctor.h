@@ -23,4 +23,9 @@ void fb_doctor_node(fb_exchange *x, fb_verdict *worst);
 /* The checks of what the node answered to SPACE_LIST and PEER_LIST. */
 void fb_doctor_spaces(fb_text *out, fb_verdict *worst, fb_span spaces, fb_span peers);
 
+/* For each space whether some member that is gone keeps batches from being folded. */
+struct fb_held_back;
+void fb_doctor_held_back(fb_text *out, fb_verdict *worst, const struct fb_held_back *held,
+                         fb_span peers, fb_id self);
+
 #endif

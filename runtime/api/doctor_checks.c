@@ -3,7 +3,11 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
+#include "io/clock.h"
+#include "protocol/base/hex.h"
+#include "protocol/base/uuid.h"
 #include "runtime/api/doctor.h"
+#include "runtime/api/held_back.h"
 #include "runtime/api/request_codec.h"
 
 #define ROOM_LITTLE  ((uint64_t)64 << 20) /* bytes of disk: a warning below */
@@ -11,6 +15,8 @@
 /* Microseconds: worth a look; the window of profile 5 into the future. */
 #define OFFSET_LARGE  (INT64_C(10) * 1000000)
 #define OFFSET_BEYOND (INT64_C(5) * 60 * 1000000)
+/* A member whose last report is so old, while others wait for it, may not come back. */
+#define REPORT_OLD_US (INT64_C(24) * 3600 * 1000000)
 
 const char *fb_verdict_name(fb_verdict verdict)
 {
@@ -184,4 +190,49 @@ void fb_doctor_spaces(fb_text *out, fb_verdict *worst, fb_span spaces, fb_span p
         if (!r.failed) space_check(out, worst, &row);
     }
     clock_check(out, worst, peers);
+}
+
+static void held_check(fb_text *out, fb_verdict *worst, const fb_held_space *space,
+                       const fb_held_member *member)
+{
+    char id[FB_UUID_TEXT_LEN + 1] = "", node[33] = "", since[FB_TIME_TEXT_BYTES], detail[320];
+    fb_uuid_format(space->space, id);
+    fb_hex_format(member->node.b, sizeof member->node.b, node);
+    fb_time_format(member->reported_us, since);
+    snprintf(detail, sizeof detail, "space %s: %llu batches are kept for member %s, which %s%s", id,
+             (unsigned long long)member->batches, node,
+             member->state == FB_REPORT_NONE ? "never said what it holds"
+                                             : "said last what it holds at ",
+             member->state == FB_REPORT_NONE ? "" : since);
+    fb_doctor_check(out, worst, "held_back", FB_VERDICT_WARNING, detail,
+                    "start that node; if it is gone for good: space revoke SPACE NODE, or space "
+                    "replace SPACE NODE NEW");
+}
+
+static bool is_linked(fb_span peers, fb_id space, fb_id node)
+{
+    fb_reader r = fb_reader_of(peers);
+    uint16_t count = fb_read_u16(&r);
+    for (uint16_t i = 0; i < count && !r.failed; i++) {
+        fb_peer_row row = fb_peer_row_next(&r);
+        bool open = row.link != 0 && row.state == 4;
+        if (open && fb_id_equal(row.space, space) && fb_id_equal(row.node, node)) return true;
+    }
+    return false;
+}
+
+void fb_doctor_held_back(fb_text *out, fb_verdict *worst, const fb_held_back *held, fb_span peers,
+                         fb_id self)
+{
+    int64_t now_us = fb_clock_wall_us();
+    for (size_t i = 0; i < held->count; i++) {
+        const fb_held_space *space = &held->spaces[i];
+        for (size_t k = 0; k < space->count && space->folds; k++) {
+            const fb_held_member *member = &space->members[k];
+            bool gone = member->told && now_us - REPORT_OLD_US > member->reported_us;
+            gone = gone && member->batches > 0 && !fb_id_equal(member->node, self) &&
+                   !is_linked(peers, space->space, member->node);
+            if (gone) held_check(out, worst, space, member);
+        }
+    }
 }

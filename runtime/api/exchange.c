@@ -8,6 +8,7 @@
 #include "protocol/base/assert.h"
 #include "protocol/base/hex.h"
 #include "protocol/base/uuid.h"
+#include "runtime/api/held_back.h"
 #include "runtime/api/internal.h"
 #include "runtime/api/request_codec.h"
 #include "runtime/exit.h"
@@ -407,6 +408,7 @@ void fb_api_completed(void *user, struct MHD_Connection *connection, void **exch
     /* Before the descriptor is closed. */
     if (x->watch != NULL) uv_close((uv_handle_t *)x->watch, client_closed);
     if (x->own_end != NULL) x->own_end(x);
+    fb_held_back_free(x->held_back);
     if (x->request != 0) fb_loop_cancel(x->api->options.loop, x->request);
     if (x->long_request != 0) fb_loop_cancel(x->api->options.loop, x->long_request);
     *x->at = x->next;

@@ -17,6 +17,7 @@
 #define FB_EXCHANGE_QUERY 2
 
 typedef struct fb_exchange fb_exchange;
+struct fb_held_back;
 
 /* What the node answered. */
 typedef void (*fb_exchange_step)(fb_exchange *x, fb_error error, fb_span answer);
@@ -53,6 +54,7 @@ struct fb_exchange {
     fb_text scratch;
     void *own; /* more of it, and how it ends with the exchange */
     void (*own_end)(fb_exchange *x);
+    struct fb_held_back *held_back; /* held_back.h, when it was asked for */
 
     bool begun;
     bool suspended;

@@ -6,7 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "io/clock.h"
+#include "protocol/base/hex.h"
+#include "protocol/base/uuid.h"
 #include "runtime/api/handlers.h"
+#include "runtime/api/held_back.h"
 
 static void metric(fb_text *out, const char *name, const char *kind, const char *help,
                    uint64_t value)
@@ -125,7 +129,60 @@ static void process_metrics(fb_text *out, const fb_api_node *node)
            (uint64_t)(node->started_wall_us / 1000000));
 }
 
-void fb_get_metrics(fb_exchange *x)
+/* One line for each member of each space; of one that never reported, the last one says nothing. */
+typedef enum held_metric { HELD_BATCHES, HELD_MISSING, HELD_AGE, HELD_METRICS } held_metric;
+
+static void held_line(fb_text *out, const char *name, held_metric what, const fb_held_space *space,
+                      const fb_held_member *member, int64_t now_us)
+{
+    char id[FB_UUID_TEXT_LEN + 1] = "", node[33] = "";
+    fb_uuid_format(space->space, id);
+    fb_hex_format(member->node.b, sizeof member->node.b, node);
+    uint64_t value = what == HELD_BATCHES ? member->batches : member->state == FB_REPORT_NONE;
+    if (what == HELD_AGE) {
+        if (member->reported_us == 0) return;
+        /* By the member's clock, which may be ahead of this one. */
+        int64_t age = now_us > member->reported_us ? now_us - member->reported_us : 0;
+        value = (uint64_t)age / 1000000;
+    }
+    fb_text_format(out, "%s{space=\"%s\",node=\"%s\"} %llu\n", name, id, node,
+                   (unsigned long long)value);
+}
+
+static void held_back_metrics(fb_text *out, const fb_held_back *held)
+{
+    static const struct {
+        const char *name, *help;
+    } metrics[HELD_METRICS] = {
+        [HELD_BATCHES] = {"faberio_member_waiting_batches",
+                          "Batches kept because this member has not reported to hold them."},
+        [HELD_MISSING] = {"faberio_member_report_missing",
+                          "1 of a member that has never reported what it holds."},
+        [HELD_AGE] = {"faberio_member_report_age_seconds", "Since its last report, by its clock."},
+    };
+    fb_text_put(out, "# HELP faberio_space_waiting_batches Batches kept for members that have not "
+                     "reported them.\n# TYPE faberio_space_waiting_batches gauge\n");
+    for (size_t i = 0; i < held->count; i++) {
+        char id[FB_UUID_TEXT_LEN + 1] = "";
+        fb_uuid_format(held->spaces[i].space, id);
+        fb_text_format(out, "faberio_space_waiting_batches{space=\"%s\"} %llu\n", id,
+                       (unsigned long long)held->spaces[i].batches);
+    }
+    int64_t now_us = fb_clock_wall_us();
+    for (int m = 0; m < HELD_METRICS; m++) {
+        fb_text_format(out, "# HELP %s %s\n# TYPE %s gauge\n", metrics[m].name, metrics[m].help,
+                       metrics[m].name);
+        for (size_t i = 0; i < held->count; i++) {
+            const fb_held_space *space = &held->spaces[i];
+            for (size_t k = 0; k < space->count && space->folds; k++) {
+                if (!space->members[k].told) continue;
+                held_line(out, metrics[m].name, (held_metric)m, space, &space->members[k], now_us);
+            }
+        }
+    }
+}
+
+static void metrics_answer(fb_exchange *x)
 {
     const fb_api_options *options = fb_api_options_of(x->api);
     fb_loop_stats stats;
@@ -137,6 +194,18 @@ void fb_get_metrics(fb_exchange *x)
     link_metrics(&x->out, &stats.carrier);
     api_metrics(&x->out, &api);
     process_metrics(&x->out, options->node);
+    if (x->held_back != NULL) held_back_metrics(&x->out, x->held_back);
     x->content_type = "text/plain; version=0.0.4";
     fb_exchange_answer(x, 200);
+}
+
+void fb_get_metrics(fb_exchange *x)
+{
+    fb_loop_stats stats;
+    fb_loop_stats_get(fb_api_options_of(x->api)->loop, &stats);
+    if (stats.running) {
+        fb_held_back_ask(x, metrics_answer);
+    } else {
+        metrics_answer(x); /* what asks nobody can be told all the same */
+    }
 }

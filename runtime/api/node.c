@@ -7,6 +7,7 @@
 #include "io/net/address.h"
 #include "protocol/base/cursor.h"
 #include "runtime/api/handlers.h"
+#include "runtime/api/held_back.h"
 #include "runtime/api/request_codec.h"
 
 static const fb_api_node *node_of(fb_exchange *x)
@@ -201,12 +202,13 @@ static void status_peers(fb_exchange *x, fb_error error, fb_span answer)
     status_end(x);
 }
 
-static void status_spaces(fb_exchange *x, fb_error error, fb_span answer)
+static void status_spaces(fb_exchange *x)
 {
-    fb_reader r = fb_reader_of(answer);
+    const fb_held_back *held = x->held_back;
+    fb_reader r = fb_reader_of(fb_span_of(held->listed.p, held->listed.len));
     fb_json_name(&x->out, "spaces");
-    if (error != FB_OK) fb_text_put(&x->out, "[]");
-    if (error == FB_OK && !fb_json_spaces(&x->out, &r)) {
+    if (held->listed.len == 0) fb_text_put(&x->out, "[]");
+    if (held->listed.len != 0 && !fb_json_spaces(&x->out, &r, held)) {
         fb_exchange_fail(x, FB_ERR_EVENT_MALFORMED, NULL);
         return;
     }
@@ -217,7 +219,7 @@ void fb_get_status(fb_exchange *x)
 {
     status_head(x);
     if (stats_of(x).running) {
-        fb_exchange_ask(x, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0}, status_spaces);
+        fb_held_back_ask(x, status_spaces);
         return;
     }
     fb_json_raw(&x->out, "spaces", fb_span_text("[]"));

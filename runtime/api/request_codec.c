@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/request_codec.h"
+#include "runtime/api/held_back.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -79,7 +80,7 @@ void fb_json_error(fb_text *out, const char *name, fb_error error)
     }
 }
 
-bool fb_json_spaces(fb_text *out, fb_reader *r)
+bool fb_json_spaces(fb_text *out, fb_reader *r, const struct fb_held_back *held)
 {
     uint16_t count = fb_read_u16(r);
     fb_text_put(out, "[");
@@ -93,6 +94,8 @@ bool fb_json_spaces(fb_text *out, fb_reader *r)
         fb_json_number(out, "members", row.members);
         fb_json_number(out, "areas", row.areas);
         fb_json_number(out, "links", row.links);
+        const fb_held_space *space = fb_held_back_of(held, row.space);
+        if (space != NULL) fb_held_back_json(out, space);
         fb_json_close(out, '}');
     }
     fb_text_put(out, "]");

@@ -50,7 +50,9 @@ void fb_collection_write(fb_writer *w, const char *collection);
 void fb_json_error(fb_text *out, const char *name, fb_error error);
 
 /* Each appends one JSON object or array to out; false when the answer breaks its format. */
-bool fb_json_spaces(fb_text *out, fb_reader *r);
+/* held: who holds the cut back in each of them is told as well; may be NULL. */
+struct fb_held_back;
+bool fb_json_spaces(fb_text *out, fb_reader *r, const struct fb_held_back *held);
 bool fb_json_members(fb_text *out, fb_reader *r);
 bool fb_json_peers(fb_text *out, fb_reader *r, uint64_t now_mono_ns);
 bool fb_json_peer_messages(fb_text *out, fb_reader *r);

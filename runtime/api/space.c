@@ -16,7 +16,7 @@ static void spaces_listed(fb_exchange *x, fb_error error, fb_span answer)
     fb_reader r = fb_reader_of(answer);
     fb_json_open(&x->out, NULL, '{');
     fb_json_name(&x->out, "spaces");
-    fb_exchange_finish(x, 200, fb_json_spaces(&x->out, &r));
+    fb_exchange_finish(x, 200, fb_json_spaces(&x->out, &r, NULL));
 }
 
 void fb_get_spaces(fb_exchange *x)

@@ -321,7 +321,7 @@ static void op_line(fb_parser *s, const fb_word *time)
         if (!s->failed && at == FB_SIM_FEED_FROMS)
             fb_parse_refuse(s, from, "no beginning of a feed");
         line.op.items = (uint8_t)(at + (fb_parse_take_if(s, "slow") ? FB_SIM_FEED_SLOW : 0));
-    } else if (!s->failed && operation == FB_SIM_OP_VERIFY) {
+    } else if (!s->failed && operation >= FB_SIM_OP_VERIFY && operation < FB_SIM_OPS) {
         const fb_word *whom = fb_parse_take(s, "a node");
         line.op.items = (uint8_t)fb_parse_node_in(s, whom, whom->p, whom->p + whom->len);
     } else if (!s->failed) {

@@ -169,7 +169,7 @@ static void operation_alone(const fb_sim_line *line, words *w)
         if ((op->items & FB_SIM_FEED_SLOW) != 0) word(w, "slow");
         return;
     }
-    if (op->operation == FB_SIM_OP_VERIFY) {
+    if (op->operation >= FB_SIM_OP_VERIFY) {
         word(w, "%s", name(op->items));
         return;
     }

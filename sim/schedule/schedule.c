@@ -287,7 +287,7 @@ void fb_sim_op_normalise(fb_sim_op *op)
         op->items &= FB_SIM_FEED_SLOW | (FB_SIM_FEED_SLOW - 1);
     } else if (op->operation == FB_SIM_OP_MEMBERS) {
         op->items = 0;
-    } else if (op->operation == FB_SIM_OP_VERIFY) {
+    } else if (op->operation >= FB_SIM_OP_VERIFY) {
         op->record = 0;
     } else if (op->operation >= FB_SIM_OP_INSERT) {
         op->items %= FB_SIM_ELEMENTS;

@@ -207,7 +207,8 @@ int main(int argc, char **argv)
         bool any = c->faults[0] == ALWAYS;
         unsigned without = failures(c->defect, none, SEEDS, SEEDS);
         unsigned with =
-            any ? without : failures(c->defect, c->faults, (c->faults[1] != 0 ? 32 : 8) * SEEDS, 1);
+            any ? without
+                : failures(c->defect, c->faults, (c->faults[1] != 0 ? 32 : 16) * SEEDS, 1);
         /* Of two faults the second alone does not show it. */
         static uint32_t second[2];
         second[0] = c->faults[1];

@@ -24,9 +24,9 @@
 
 const char fb_sim_collection[] = "notes";
 
-const char *const fb_sim_operation_names[FB_SIM_OPS] = {"put",    "change",   "delete",  "get",
-                                                        "list",   "stranger", "add",     "insert",
-                                                        "remove", "watch",    "members", "verify"};
+const char *const fb_sim_operation_names[FB_SIM_OPS] = {
+    "put",    "change", "delete", "get",     "list",   "stranger", "add",
+    "insert", "remove", "watch",  "members", "verify", "reported"};
 
 void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -72,7 +72,7 @@ uint32_t fb_sim_record_of(const fb_sim_world *world, fb_id id)
 
 uint32_t fb_sim_op_space(const fb_sim_world *world, uint32_t operation, uint32_t record)
 {
-    bool whole = operation == FB_SIM_OP_LIST || operation == FB_SIM_OP_VERIFY;
+    bool whole = operation == FB_SIM_OP_LIST || operation >= FB_SIM_OP_VERIFY;
     return whole ? 0 : fb_sim_space_of_record(world, record);
 }
 
@@ -197,6 +197,11 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
         fb_write_id(w, world->spaces[fb_sim_op_space(world, op->operation, op->record)]);
         return FB_VERB_SPACE_MEMBERS;
     }
+    if (op->operation == FB_SIM_OP_REPORTED) {
+        fb_write_id(w, world->spaces[fb_sim_op_space(world, op->operation, op->record)]);
+        fb_write_id(w, world->nodes[op->items % world->config.nodes].id);
+        return FB_VERB_SPACE_REPORTED;
+    }
     write_collection(world, w, fb_sim_op_space(world, op->operation, op->record));
     fb_id record = fb_sim_record_id(world, op->record);
     switch ((fb_sim_operation)op->operation) {
@@ -247,7 +252,7 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
 
 static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bits)
 {
-    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1, 1, 1};
+    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1, 1, 1, 1};
     uint32_t total = 0;
     for (uint32_t i = 0; i < FB_SIM_OPS; i++) total += work->on[i] ? weights[i] : 0;
     uint32_t at = (uint32_t)(bits % total);
@@ -290,7 +295,7 @@ static fb_sim_op draw_op(const fb_sim_world *world, uint32_t node, uint32_t clie
             SLOW + FB_SIM_FEED_START,
         };
         op.items = from[bits >> 44 & 15];
-    } else if (op.operation == FB_SIM_OP_VERIFY) {
+    } else if (op.operation >= FB_SIM_OP_VERIFY) {
         op.items = (uint8_t)((bits >> 40) % world->config.nodes);
     } else if (op.operation >= FB_SIM_OP_INSERT) {
         op.items %= FB_SIM_ELEMENTS;

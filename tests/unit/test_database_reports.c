@@ -541,6 +541,72 @@ static void each_gap_is_waited_for_anew(void **state)
     test_net_free(net);
 }
 
+typedef struct said {
+    fb_status status;
+    uint8_t state;
+    uint64_t stamp, batches, all;
+} said;
+
+static said asked(test_net *net, uint32_t i, fb_id space, fb_id of, size_t extra)
+{
+    uint8_t bytes[40] = {0};
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_id(&w, of);
+    w.at += extra;
+    const test_reply *reply = test_net_answer(net, i, FB_VERB_SPACE_REPORTED, &w);
+    fb_reader r = fb_reader_of(fb_span_of(reply->bytes, reply->len));
+    said s = {.status = reply->status};
+    if (s.status != FB_OK) return s;
+    s.state = fb_read_u8(&r);
+    s.stamp = fb_read_u64(&r);
+    s.batches = fb_read_u64(&r);
+    s.all = fb_read_u64(&r);
+    assert_true(fb_reader_done(&r));
+    return s;
+}
+
+/* Whose report is missing, whose lacks something, and how much waits for it. */
+static void who_holds_the_cut_back_is_told(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(3, often);
+    fb_id space = test_net_create_space(net, A);
+    fb_id a = fb_node_self(test_net_node(net, A)), b = fb_node_self(test_net_node(net, B));
+    assert_int_equal(asked(net, A, space, b, 0).status, FB_ERR_NOT_FOUND);
+    assert_int_equal(asked(net, A, b, a, 0).status, FB_ERR_NOT_FOUND);
+    assert_int_equal(asked(net, A, space, a, 1).status, FB_ERR_REQUEST_MALFORMED);
+    said s = asked(net, A, space, a, 0);
+    assert_int_equal(s.state, FB_REPORT_NONE); /* it has said nothing yet */
+    assert_int_equal(s.stamp, 0);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    assert_int_equal(test_net_put(net, A, space, "notes", 1, "1"), FB_OK);
+    test_net_run(net, 30 * SECOND);
+    s = asked(net, A, space, b, 0);
+    assert_int_equal(s.state, FB_REPORT_KNOWN);
+    assert_true(s.stamp > 0 && s.batches == 0 && s.all == 0);
+    test_net_cut(net, A, B, true);
+    test_net_cut(net, B, C, true);
+    for (uint32_t i = 2; i <= 4; i++) {
+        assert_int_equal(test_net_put(net, A, space, "notes", i, "1"), FB_OK);
+    }
+    test_net_run(net, 30 * SECOND);
+    said later = asked(net, A, space, b, 0);
+    assert_int_equal(later.state, FB_REPORT_KNOWN);
+    assert_true(later.stamp == s.stamp && later.batches == 3 && later.all == 3);
+    assert_true(asked(net, A, space, a, 0).batches == 0); /* nobody waits for A */
+    /* A statement that B has not heard of. */
+    test_net_join(net, C, A, space, FB_ROLE_READER);
+    assert_int_equal(asked(net, A, space, b, 0).state, FB_REPORT_OLD);
+    test_net_cut(net, A, B, false);
+    test_net_cut(net, B, C, false);
+    test_net_run(net, 60 * SECOND);
+    s = asked(net, A, space, b, 0);
+    assert_int_equal(s.state, FB_REPORT_KNOWN);
+    assert_true(s.stamp > later.stamp && s.batches == 0 && s.all == 0);
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +622,7 @@ int main(void)
         cmocka_unit_test(who_asks_for_a_promise_is_answered),
         cmocka_unit_test(a_gap_that_is_not_below_the_reports_is_not_believed),
         cmocka_unit_test(each_gap_is_waited_for_anew),
+        cmocka_unit_test(who_holds_the_cut_back_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,11 @@
 #ifndef FB_DATABASE_FOLD_FOLD_H
 #define FB_DATABASE_FOLD_FOLD_H
 
+#include "protocol/database/area/area.h"
 #include "protocol/database/batch/batch.h"
 #include "protocol/database/database.h"
+#include "protocol/database/record/record.h"
+#include "protocol/store/ops.h"
 
 /* report.c: what each member holds durably, and the stable cut that follows from it. */
 void fb_reports_layout(fb_node *node);
@@ -29,6 +32,32 @@ fb_status fb_report_check(const fb_node *node, uint32_t space, const fb_batch *b
  * (fb_fetch.folded); fb_fetch_judged follows. False: that is known already (folded.judged), or it
  * cannot be asked now. */
 bool fb_report_judge(fb_node *node, uint32_t fetch);
+
+/* What a report is made of (report.c), for who reads one. */
+
+/* Collections: of these the cut is worked out. */
+bool fb_report_is_about(const fb_area *area);
+/* Approved members: of more than FB_CUT_MEMBERS_MAX nobody reports. */
+uint32_t fb_report_members(const fb_node *node, uint32_t space);
+/* Asks for the report of a member, in the next round; somebody has reported. Its item then gives
+ * the one value there is, or false: no report, or several (a copied node wrote one of them). One
+ * that is stored apart is asked for in another round. False of the two that read: a limit. */
+bool fb_report_read(fb_node *node, fb_op *op, uint32_t space, fb_id member);
+bool fb_report_sibling(const fb_node *node, const fb_op *op, uint32_t item, fb_sibling *out);
+bool fb_report_read_apart(fb_node *node, fb_op *op, uint32_t space, fb_id member,
+                          const fb_sibling *sibling);
+/* The digits of such a value. */
+fb_span fb_report_hex(fb_span value);
+/* Goes through the entries: area, node, incarnation, batch. False: they do not follow the format,
+ * or `each` says so. */
+typedef bool (*fb_report_entry)(const fb_node *node, void *user, fb_id area, fb_id peer,
+                                uint64_t incarnation, uint64_t batch);
+bool fb_report_each(const fb_node *node, fb_span hex, fb_report_entry each, void *user);
+/* All statements that are here are named. */
+bool fb_report_names_statements(const fb_node *node, uint32_t space, fb_span hex);
+
+/* reported.c: SPACE_REPORTED. */
+void fb_reported_layout(fb_node *node);
 
 /* fold.c: batches of which nothing lives, below the cut. */
 void fb_fold_layout(fb_node *node);

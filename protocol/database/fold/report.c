@@ -55,7 +55,7 @@ static fb_space_areas *areas_of(const fb_node *node, uint32_t space)
     return &node->database->spaces[space];
 }
 
-static bool is_folded(const fb_area *area)
+bool fb_report_is_about(const fb_area *area)
 {
     return area->used && area->stored &&
            (area->kind == FB_AREA_COLLECTION || area->kind == FB_AREA_FILES);
@@ -63,7 +63,7 @@ static bool is_folded(const fb_area *area)
 
 static bool is_reported(const fb_area *area)
 {
-    return is_folded(area) || (area->used && area->stored && area->kind == FB_AREA_SPACE);
+    return fb_report_is_about(area) || (area->used && area->stored && area->kind == FB_AREA_SPACE);
 }
 
 /* Writing. */
@@ -131,7 +131,7 @@ static void written(fb_node *node, uint64_t space, fb_status status, uint64_t w)
     }
 }
 
-static uint32_t approved(const fb_node *node, uint32_t space)
+uint32_t fb_report_members(const fb_node *node, uint32_t space)
 {
     uint32_t members = 0;
     for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
@@ -162,7 +162,7 @@ static void on_report(fb_node *node, uint32_t space)
     fb_space_areas *areas = areas_of(node, space);
     if (!fb_space_exists(node, space) || areas->reporting) return;
     if (fb_space_own_status(node, space) != FB_MEMBER_APPROVED) return;
-    if (approved(node, space) > FB_CUT_MEMBERS_MAX) return; /* nothing is folded there */
+    if (fb_report_members(node, space) > FB_CUT_MEMBERS_MAX) return; /* nothing is folded there */
     bool first = !areas->has_reported && !areas->may_report && areas->reports != 0;
     if (first || (areas->behind && catches_up(node, space))) {
         /* The others' reports are read first. And nobody says less than before while more comes:
@@ -256,7 +256,7 @@ void fb_cut_due(fb_node *node, uint32_t space)
 
 /* The one value of a stored report. False: there is none, or several (a copied node wrote one of
  * them): its next report replaces them all. */
-static bool sibling_of(const fb_node *node, const fb_op *op, uint32_t item, fb_sibling *out)
+bool fb_report_sibling(const fb_node *node, const fb_op *op, uint32_t item, fb_sibling *out)
 {
     fb_read_entry entry;
     fb_record record;
@@ -274,7 +274,7 @@ static bool sibling_of(const fb_node *node, const fb_op *op, uint32_t item, fb_s
     return true;
 }
 
-static fb_span hex_of(fb_span value)
+fb_span fb_report_hex(fb_span value)
 {
     return value.len < 2 ? (fb_span){NULL, 0} : fb_span_of(value.p + 1, value.len - 2);
 }
@@ -308,20 +308,37 @@ static uint64_t held(fb_span hex, fb_id area, fb_id peer, uint64_t incarnation, 
 
 static void cut_run(fb_node *node, fb_op *op);
 
+bool fb_report_read(fb_node *node, fb_op *op, uint32_t space, fb_id member)
+{
+    uint32_t local = fb_area_get(node, areas_of(node, space)->reports - 1)->local;
+    uint8_t key[FB_RECORD_KEY_BYTES];
+    return fb_op_read_key(
+        op, fb_key_record(key, local, record_of(fb_space_id(node, space), member)), RECORD_BYTES);
+}
+
+bool fb_report_read_apart(fb_node *node, fb_op *op, uint32_t space, fb_id member,
+                          const fb_sibling *sibling)
+{
+    uint32_t local = fb_area_get(node, areas_of(node, space)->reports - 1)->local;
+    uint8_t key[FB_FIELD_KEY_BYTES_MAX], dot[FB_DOT_BYTES];
+    fb_writer w = fb_writer_of(dot, sizeof dot);
+    fb_write_dot(&w, sibling->dot);
+    fb_id record = record_of(fb_space_id(node, space), member);
+    return fb_op_read_key(op, fb_key_field(key, local, record, fb_span_text(field_name), dot),
+                          sibling->len);
+}
+
 /* Asks for the reports of all approved members. False: there are more than 64, or none. */
 static bool ask_reports(fb_node *node, fb_op *op, uint32_t space)
 {
     cut_context *c = fb_op_context(op);
     c->space = space;
-    uint32_t local = fb_area_get(node, areas_of(node, space)->reports - 1)->local;
     bool fits = true;
     for (uint32_t m = fb_member_first(node, space); m != FB_NONE && fits;
          m = fb_member_next(node, m)) {
         if (fb_member_status_of(node, m) != FB_MEMBER_APPROVED) continue;
-        uint8_t key[FB_RECORD_KEY_BYTES];
-        fb_id record = record_of(fb_space_id(node, space), fb_member_id(node, m));
-        fits = c->count < FB_CUT_MEMBERS_MAX &&
-               fb_op_read_key(op, fb_key_record(key, local, record), RECORD_BYTES);
+        fits =
+            c->count < FB_CUT_MEMBERS_MAX && fb_report_read(node, op, space, fb_member_id(node, m));
         c->count++;
         if (fb_id_equal(fb_member_id(node, m), node->self)) c->own = c->count;
     }
@@ -366,12 +383,7 @@ static void recall(fb_space_areas *areas, fb_span hex)
     content_hash(fb_span_of(content, hex.len / 2), areas->reported);
 }
 
-/* Goes through the entries of a report: area, node, incarnation, batch. False: it does not follow
- * the format, or `each` says so. */
-typedef bool (*entry_each)(const fb_node *node, void *user, fb_id area, fb_id peer,
-                           uint64_t incarnation, uint64_t batch);
-
-static bool each_entry(const fb_node *node, fb_span hex, entry_each each, void *user)
+bool fb_report_each(const fb_node *node, fb_span hex, fb_report_entry each, void *user)
 {
     uint8_t bytes[ENTRY_BYTES];
     size_t at = 0;
@@ -453,7 +465,7 @@ static bool ask_lives(fb_node *node, fb_op *op, cut_context *c, fb_span own)
 {
     uint8_t lives[FB_REPORT_LIVES_MAX * LIFE_BYTES];
     fb_writer w = fb_writer_of(lives, sizeof lives);
-    (void)each_entry(node, own, collect_life, &w);
+    (void)fb_report_each(node, own, collect_life, &w);
     c->lives_asked = true;
     if (w.at == 0) return false;
     c->first_life = fb_op_items(node, op);
@@ -473,7 +485,7 @@ static bool ask_lives(fb_node *node, fb_op *op, cut_context *c, fb_span own)
 }
 
 /* All statements that are here are named in the report. */
-static bool names_statements(const fb_node *node, uint32_t space, fb_span hex)
+bool fb_report_names_statements(const fb_node *node, uint32_t space, fb_span hex)
 {
     const fb_area *own = fb_area_get(node, areas_of(node, space)->own - 1);
     for (uint32_t at = own->entries; at != 0;) {
@@ -538,11 +550,11 @@ static void answer(fb_node *node, const fb_op *op, const cut_context *c, const f
     areas->has_reported = areas->has_reported || has_own;
     bool may = fb_space_is_creator(node, space) || has_own;
     for (uint32_t i = 0; i < count && !may; i++) {
-        may = known[i] && i + 1 != own && names_statements(node, space, reports[i]) &&
-              each_entry(node, reports[i], is_here, NULL);
+        may = known[i] && i + 1 != own && fb_report_names_statements(node, space, reports[i]) &&
+              fb_report_each(node, reports[i], is_here, NULL);
     }
     areas->may_report = may;
-    areas->behind = has_own && !each_entry(node, reports[own - 1], is_here, &closed);
+    areas->behind = has_own && !fb_report_each(node, reports[own - 1], is_here, &closed);
     if (areas->report_asked) {
         areas->report_asked = false;
         bool now = may && !(areas->behind && catches_up(node, space));
@@ -556,7 +568,7 @@ static void answer(fb_node *node, const fb_op *op, const cut_context *c, const f
 void fb_report_promise(fb_node *node, uint32_t space)
 {
     fb_space_areas *areas = areas_of(node, space);
-    if (areas->reports == 0 || approved(node, space) > FB_CUT_MEMBERS_MAX) {
+    if (areas->reports == 0 || fb_report_members(node, space) > FB_CUT_MEMBERS_MAX) {
         areas->promise_asked = false;
         fb_cut_promised(node, space, FB_OK); /* nothing is folded */
         return;
@@ -575,20 +587,13 @@ bool fb_report_is_awaited(const fb_node *node, uint32_t space)
  * stored apart. False: nothing is to be asked. */
 static bool ask_values(fb_node *node, fb_op *op, cut_context *c, bool *whole)
 {
-    uint32_t local = fb_area_get(node, areas_of(node, c->space)->reports - 1)->local, apart = 0;
-    fb_id space = fb_space_id(node, c->space);
-    uint32_t i = 0;
+    uint32_t i = 0, apart = 0;
     for (uint32_t m = fb_member_first(node, c->space); m != FB_NONE && i < c->count;
          m = fb_member_next(node, m)) {
         if (fb_member_status_of(node, m) != FB_MEMBER_APPROVED) continue;
         fb_sibling sibling;
-        if (sibling_of(node, op, i, &sibling) && sibling.apart) {
-            uint8_t key[FB_FIELD_KEY_BYTES_MAX], dot[FB_DOT_BYTES];
-            fb_writer w = fb_writer_of(dot, sizeof dot);
-            fb_write_dot(&w, sibling.dot);
-            fb_id record = record_of(space, fb_member_id(node, m));
-            *whole = fb_op_read_key(
-                op, fb_key_field(key, local, record, fb_span_text(field_name), dot), sibling.len);
+        if (fb_report_sibling(node, op, i, &sibling) && sibling.apart) {
+            *whole = fb_report_read_apart(node, op, c->space, fb_member_id(node, m), &sibling);
             if (!*whole) return false;
             c->apart[i] = (uint8_t)++apart;
         }
@@ -604,7 +609,7 @@ static bool report_of(const fb_node *node, const fb_op *op, const cut_context *c
 {
     fb_sibling sibling;
     fb_read_entry entry;
-    if (!sibling_of(node, op, member, &sibling)) return false;
+    if (!fb_report_sibling(node, op, member, &sibling)) return false;
     if (c->apart[member] != 0) {
         /* It may have been replaced between the rounds. */
         if (!fb_op_value(node, op, c->count + c->apart[member] - 1, &entry) ||
@@ -613,7 +618,7 @@ static bool report_of(const fb_node *node, const fb_op *op, const cut_context *c
         }
         sibling.value = entry.value;
     }
-    *out = hex_of(sibling.value);
+    *out = fb_report_hex(sibling.value);
     return true;
 }
 
@@ -637,7 +642,7 @@ static void cut_run(fb_node *node, fb_op *op)
     for (uint32_t i = 0; i < c->count && whole; i++) {
         known[i] = report_of(node, op, c, i, &reports[i]);
         if (known[i] && i + 1 == c->own && !areas->reporting) recall(areas, reports[i]);
-        bool names = known[i] && names_statements(node, c->space, reports[i]);
+        bool names = known[i] && fb_report_names_statements(node, c->space, reports[i]);
         if (MUTANT(CUT_OF_ONE, false, i + 1 != c->own)) continue;
         all = all && known[i];
         settled = settled && names;
@@ -646,7 +651,8 @@ static void cut_run(fb_node *node, fb_op *op)
     for (uint32_t at = areas->first; at != 0 && areas->settled;) {
         uint32_t index = at - 1;
         at = fb_area_get(node, index)->next;
-        if (is_folded(fb_area_get(node, index))) take_cut(node, reports, c->count, c->own, index);
+        if (fb_report_is_about(fb_area_get(node, index)))
+            take_cut(node, reports, c->count, c->own, index);
     }
     areas->cutting = false;
     areas->cut_known = areas->cut_known || whole;
@@ -705,7 +711,8 @@ bool fb_report_judge(fb_node *node, uint32_t slot)
     const fb_area *area = fb_area_get(node, fetch->area);
     const fb_space_areas *areas = areas_of(node, area->space);
     /* Of reports the last one is all there is. Of more than 64 members nothing is known. */
-    if (area->kind == FB_AREA_REPORTS || approved(node, area->space) > FB_CUT_MEMBERS_MAX) {
+    if (area->kind == FB_AREA_REPORTS ||
+        fb_report_members(node, area->space) > FB_CUT_MEMBERS_MAX) {
         fetch->folded.judged = true;
         fetch->folded.upto = UINT64_MAX;
         return false;

@@ -14,6 +14,8 @@
 #include "sim/view/timeline.h"
 #include "sim/weather/weather.h"
 #include "sim/workload/let_in.h"
+#include "sim/workload/routes.h"
+#include "sim/workload/setup.h"
 #include "sim/workload/workload.h"
 #include "sim/world/world.h"
 
@@ -203,14 +205,14 @@ void fb_sim_director_over(fb_sim_world *world, uint32_t node)
 
 /* Asking. */
 
-static fb_sim_asked *asked_of(const fb_sim_world *world, uint32_t space, uint32_t node)
+fb_sim_asked *fb_sim_asked_of(const fb_sim_world *world, uint32_t space, uint32_t node)
 {
     return &world->director->asked[(size_t)space * world->config.nodes + node];
 }
 
-static void ask(fb_sim_world *world, uint32_t space, uint32_t node, fb_verb verb, fb_span arguments)
+void fb_sim_ask(fb_sim_world *world, uint32_t space, uint32_t node, fb_verb verb, fb_span arguments)
 {
-    fb_sim_asked *asked = asked_of(world, space, node);
+    fb_sim_asked *asked = fb_sim_asked_of(world, space, node);
     asked->answered = false;
     asked->request = world->requests + 1;
     fb_sim_request(world, node, verb, 0, arguments);
@@ -243,9 +245,9 @@ static uint64_t areas_sum(fb_span answer)
 
 bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply)
 {
-    fb_sim_asked *asked = asked_of(world, 0, node);
+    fb_sim_asked *asked = fb_sim_asked_of(world, 0, node);
     for (uint32_t s = 1; s < FB_SIM_SPACES && asked->request != reply->a; s++) {
-        asked = asked_of(world, s, node);
+        asked = fb_sim_asked_of(world, s, node);
     }
     if (asked->request == 0 || asked->request != reply->a) return false;
     asked->answered = reply->c == 0;
@@ -256,229 +258,6 @@ bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *
         asked->areas_sum = areas_sum(fb_span_of(fb_effect_bytes(reply), reply->len));
     }
     return true;
-}
-
-/* Setting up, one space after the other: its creator makes it; every other member is invited,
- * joins, is approved and dials its neighbours, all at once, each at its own pace. `progress` of a
- * node counts what is behind. */
-
-enum {
-    SETUP_BOOTED,
-    SETUP_INVITED, /* the invite is in bytes */
-    SETUP_JOINING,
-    SETUP_LEAVING, /* the creator, whose places others need: a given topology alone */
-    SETUP_APPROVED,
-    SETUP_DIALLED,
-};
-
-/* Of a given topology: so many join at once, for the creator has few places for links. */
-#define JOINING_MAX 4u
-
-static void address_of(uint32_t node, char out[16])
-{
-    snprintf(out, 16, "sim:%u", (unsigned)node);
-}
-
-static bool wait_or_fail(fb_sim_world *world, uint32_t space, uint32_t node, const char *stage)
-{
-    fb_sim_asked *asked = asked_of(world, space, node);
-    snprintf(world->director->setup_stage, sizeof world->director->setup_stage, "%s: %s",
-             fb_sim_name(node), stage);
-    if (asked->request == 0) return true;
-    if (!asked->answered) return false;
-    if (asked->status == FB_OK) return true;
-    if (asked->status == FB_ERR_BUSY || asked->status == FB_ERR_AGAIN ||
-        asked->status == FB_ERR_NOT_ASKED || asked->status == FB_ERR_UNREACHABLE ||
-        asked->status == FB_ERR_DEADLINE) {
-        asked->request = 0; /* again at the next turn */
-        return false;
-    }
-    fb_sim_violated(world, FB_SIM_LIVENESS, "setup", "%s: %s: %s", fb_sim_name(node), stage,
-                    fb_error_name((fb_error)asked->status));
-    return false;
-}
-
-static bool setup_creator(fb_sim_world *world, uint32_t s)
-{
-    uint32_t creator = fb_sim_creator(world, s);
-    fb_sim_asked *asked = asked_of(world, s, creator);
-    if (!fb_id_is_zero(world->spaces[s])) return true;
-    if (asked->request == 0) {
-        uint8_t bytes[64];
-        fb_writer w = fb_writer_of(bytes, sizeof bytes);
-        fb_write_span16(&w, fb_span_text(s == 0 ? "simulated" : "second"));
-        fb_write_b32(&w, fb_sim_recovery_key(world, s));
-        ask(world, s, creator, FB_VERB_SPACE_CREATE, fb_writer_span(&w));
-    }
-    if (!wait_or_fail(world, s, creator, "space create")) return false;
-    memcpy(world->spaces[s].b, asked->bytes, 16);
-    asked->request = 0;
-    return true;
-}
-
-static void ask_invite(fb_sim_world *world, uint32_t s, uint32_t node)
-{
-    uint8_t bytes[64];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    char address[16];
-    address_of(node, address);
-    fb_write_id(&w, world->spaces[s]);
-    fb_write_u32(&w, FB_INVITE_USES_MAX);
-    fb_write_u64(&w, UINT64_C(100) * 365 * 86400);
-    fb_write_span16(&w, fb_span_text(address));
-    ask(world, s, node, FB_VERB_SPACE_INVITE, fb_writer_span(&w));
-}
-
-static void ask_join(fb_sim_world *world, uint32_t s, uint32_t node)
-{
-    const fb_sim_gate *gate = &world->director->spaces[s];
-    uint8_t bytes[640];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    char address[16];
-    address_of(node, address);
-    if (gate->invite_void) {
-        fb_write_bytes(&w, gate->rescue, gate->rescue_len);
-    } else {
-        fb_write_bytes(&w, gate->invite, gate->invite_len);
-    }
-    /* With an address members dial each other by themselves; here the topology is given. */
-    if (world->config.degree == 0) fb_write_span16(&w, fb_span_text(address));
-    ask(world, s, node, FB_VERB_SPACE_JOIN, fb_writer_span(&w));
-}
-
-/* One node further, if it can be. */
-static void setup_joiner(fb_sim_world *world, uint32_t s, uint32_t node)
-{
-    fb_sim_gate *gate = &world->director->spaces[s];
-    uint32_t from = fb_sim_creator(world, s);
-    fb_sim_asked *asked = asked_of(world, s, node);
-    fb_sim_asked *creator = asked_of(world, s, from);
-    uint8_t bytes[640];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    char address[16];
-    if (asked->progress == SETUP_BOOTED) {
-        if (gate->invite_len == 0) {
-            if (creator->request == 0) ask_invite(world, s, from);
-            if (!wait_or_fail(world, s, from, "space invite")) return;
-            memcpy(gate->invite, creator->bytes, creator->len);
-            gate->invite_len = creator->len;
-            creator->request = 0;
-        }
-        asked->progress = SETUP_INVITED;
-        asked->request = 0;
-        return;
-    }
-    if (asked->progress == SETUP_INVITED) {
-        ask_join(world, s, node);
-        asked->progress = SETUP_JOINING;
-        return;
-    }
-    if (asked->progress == SETUP_JOINING) {
-        if (!asked->answered) return;
-        if (asked->status != FB_OK) {
-            /* The request itself is what may be repeated. */
-            fb_sim_violated(world, FB_SIM_LIVENESS, "setup", "%s: space join: %s",
-                            fb_sim_name(node), fb_error_name((fb_error)asked->status));
-            return;
-        }
-        if (creator->request != 0 && gate->approving != node) return;
-        if (creator->request == 0) {
-            gate->approving = node;
-            fb_write_id(&w, world->spaces[s]);
-            fb_write_id(&w, world->nodes[node].id);
-            fb_write_u8(&w, fb_sim_role_of(node));
-            ask(world, s, from, FB_VERB_SPACE_APPROVE, fb_writer_span(&w));
-        }
-        if (!wait_or_fail(world, s, from, "space approve")) return;
-        creator->request = 0;
-        asked->progress = world->config.degree == 0 ? SETUP_APPROVED : SETUP_LEAVING;
-        asked->request = 0;
-        return;
-    }
-    if (asked->progress == SETUP_LEAVING) {
-        if (asked->request == 0) {
-            address_of(0, address);
-            fb_write_id(&w, world->spaces[s]);
-            fb_write_span16(&w, fb_span_text(address));
-            ask(world, s, node, FB_VERB_PEER_FORGET, fb_writer_span(&w));
-        }
-        if (!wait_or_fail(world, s, node, "peer forget")) return;
-        asked->progress = SETUP_APPROVED;
-        asked->request = 0;
-    }
-}
-
-/* Neighbours: node i dials the next ones of a ring, so that each has `degree` links. */
-static bool setup_dial(fb_sim_world *world, uint32_t s, uint32_t node)
-{
-    fb_sim_asked *asked = asked_of(world, s, node);
-    uint32_t nodes = world->config.nodes;
-    uint32_t half = world->config.degree == 0 ? nodes - 1 : (world->config.degree + 1) / 2;
-    if (half > nodes - 1) half = nodes - 1;
-    uint32_t count = (uint32_t)(asked->progress - SETUP_APPROVED);
-    while (count < half) {
-        /* Near ones and far ones, so that the whole stays connected and shallow. */
-        uint32_t step = count % 2 == 0 ? count / 2 + 1 : nodes / 2 - count / 2;
-        uint32_t peer = world->config.degree == 0 ? (node + count + 1) % nodes
-                                                  : (node + (step == 0 ? 1 : step)) % nodes;
-        if (!fb_sim_is_member(world, s, peer) || (world->config.degree == 0 && peer < node)) {
-            count++;
-            asked->progress++;
-            continue; /* that one dials this one, if anybody does */
-        }
-        if (asked->request == 0) {
-            char address[16];
-            uint8_t bytes[64];
-            fb_writer w = fb_writer_of(bytes, sizeof bytes);
-            address_of(peer, address);
-            fb_write_id(&w, world->spaces[s]);
-            fb_write_span16(&w, fb_span_text(address));
-            ask(world, s, node, FB_VERB_PEER_ADD, fb_writer_span(&w));
-        }
-        if (!wait_or_fail(world, s, node, "peer add")) return false;
-        asked->request = 0;
-        asked->progress++;
-        count++;
-    }
-    return true;
-}
-
-static void routes_draw(fb_sim_world *world);
-
-/* True when all members of the space have joined and have their neighbours' addresses. */
-static bool setup_space(fb_sim_world *world, uint32_t s)
-{
-    uint32_t nodes = world->config.nodes, creator = fb_sim_creator(world, s);
-    if (!setup_creator(world, s)) return false;
-    bool all = true;
-    uint32_t joining = 0;
-    for (uint32_t i = 0; i < nodes && !world->stop; i++) {
-        if (i == creator || !fb_sim_is_member(world, s, i)) continue;
-        if (world->config.degree != 0 && joining == JOINING_MAX) {
-            all = false;
-            break;
-        }
-        const fb_sim_asked *asked = asked_of(world, s, i);
-        if (asked->progress < SETUP_APPROVED) {
-            joining++;
-            uint64_t before;
-            do {
-                before = asked->progress;
-                setup_joiner(world, s, i);
-            } while (asked->progress != before && asked->progress < SETUP_APPROVED);
-            all = all && asked->progress >= SETUP_APPROVED;
-        }
-    }
-    if (!all || world->stop) return false;
-    fb_sim_asked *first = asked_of(world, s, creator);
-    if (first->progress < SETUP_APPROVED) {
-        first->progress = SETUP_APPROVED;
-        first->request = 0;
-    }
-    for (uint32_t i = 0; i < nodes && !world->stop; i++) {
-        if (fb_sim_is_member(world, s, i)) all = setup_dial(world, s, i) && all;
-    }
-    return all && !world->stop;
 }
 
 static void setup(fb_sim_world *world)
@@ -494,49 +273,11 @@ static void setup(fb_sim_world *world)
         if (!world->nodes[i].running) return;
     }
     while (d->setting_up < fb_sim_space_count(world)) {
-        if (!setup_space(world, d->setting_up)) return;
+        if (!fb_sim_setup_space(world, d->setting_up)) return;
         d->setting_up++;
     }
-    routes_draw(world);
+    fb_sim_routes_draw(world);
     phase_begin(world, FB_SIM_PHASE_HEAL, FB_NEVER);
-}
-
-/* External carriers: where there is nothing else they are opened again whenever both ends are up;
- * beside a stream only now and then in the weather, because one of the two links will be closed. */
-
-static void routes_draw(fb_sim_world *world)
-{
-    uint32_t nodes = world->config.nodes;
-    for (uint32_t i = 0; i < nodes; i++) {
-        for (uint32_t j = i + 1; j < nodes && nodes <= 16; j++) {
-            uint64_t dice = fb_draw_below(world->seed, FB_SIM_STREAM_TOPOLOGY, i, j, 32);
-            fb_sim_route route = dice / 2 >= world->config.carriers_of_16 ? FB_SIM_ROUTE_STREAM
-                                 : (dice & 1) != 0                        ? FB_SIM_ROUTE_CARRIER
-                                                                          : FB_SIM_ROUTE_BOTH;
-            world->carriers[i * nodes + j] = world->carriers[j * nodes + i] = (uint8_t)route;
-        }
-    }
-}
-
-static void carriers_open(fb_sim_world *world)
-{
-    const fb_sim_director *d = world->director;
-    uint32_t nodes = world->config.nodes;
-    for (uint32_t i = 0; i < nodes; i++) {
-        for (uint32_t j = i + 1; j < nodes; j++) {
-            uint8_t route = world->carriers[i * nodes + j];
-            if (route == FB_SIM_ROUTE_STREAM || world->held_apart[i] || world->held_apart[j]) {
-                continue;
-            }
-            bool often = route == FB_SIM_ROUTE_CARRIER;
-            bool now =
-                d->polls % (often ? 8 : 64) == 1 && (often || d->phase == FB_SIM_PHASE_CHAOS);
-            for (uint32_t s = 0; now && s < fb_sim_space_count(world); s++) {
-                if (!fb_sim_is_member(world, s, i) || !fb_sim_is_member(world, s, j)) continue;
-                fb_sim_carrier_open(world, s, i, j);
-            }
-        }
-    }
 }
 
 /* Rounds. */
@@ -636,7 +377,7 @@ static bool rescue(fb_sim_world *world, uint32_t s, uint32_t node)
 {
     const fb_sim_director *d = world->director;
     fb_sim_gate *gate = &world->director->spaces[s];
-    const fb_sim_asked *asked = asked_of(world, s, node);
+    const fb_sim_asked *asked = fb_sim_asked_of(world, s, node);
     if (gate->rescuer == node + 1) {
         if (asked->answered && asked->status == FB_OK) {
             memcpy(gate->rescue, asked->bytes, asked->len);
@@ -651,14 +392,14 @@ static bool rescue(fb_sim_world *world, uint32_t s, uint32_t node)
         return false;
     }
     gate->rescuer = node + 1;
-    ask_invite(world, s, node);
+    fb_sim_ask_invite(world, s, node);
     return true;
 }
 
 static void ask_areas_of(fb_sim_world *world, uint32_t s, uint32_t i)
 {
     const fb_sim_gate *gate = &world->director->spaces[s];
-    fb_sim_asked *asked = asked_of(world, s, i);
+    fb_sim_asked *asked = fb_sim_asked_of(world, s, i);
     fb_sim_node *node = &world->nodes[i];
     if (forgot(world, s, i) && asked->request != 0 && node->incarnation == asked->incarnation) {
         if (!asked->answered) return; /* it joins */
@@ -674,14 +415,14 @@ static void ask_areas_of(fb_sim_world *world, uint32_t s, uint32_t i)
     asked->incarnation = node->incarnation;
     if (forgot(world, s, i)) {
         asked->joining = true;
-        ask_join(world, s, i);
+        fb_sim_ask_join(world, s, i);
         return;
     }
     uint8_t bytes[18];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     fb_write_id(&w, world->spaces[s]);
     fb_write_u16(&w, 64);
-    ask(world, s, i, FB_VERB_AREAS, fb_writer_span(&w));
+    fb_sim_ask(world, s, i, FB_VERB_AREAS, fb_writer_span(&w));
 }
 
 static void ask_areas(fb_sim_world *world)
@@ -700,7 +441,7 @@ static bool same_areas(fb_sim_world *world)
         const fb_sim_asked *first = NULL;
         for (uint32_t i = 0; i < world->config.nodes; i++) {
             if (!is_in_core(world, s, i)) continue;
-            const fb_sim_asked *asked = asked_of(world, s, i);
+            const fb_sim_asked *asked = fb_sim_asked_of(world, s, i);
             if (asked->request == 0 || !asked->answered || asked->status != FB_OK) return false;
             if (forgot(world, s, i)) return false;
             if (first == NULL) first = asked;
@@ -756,7 +497,7 @@ static void ask_records(fb_sim_world *world)
     fb_write_id(&w, fb_sim_record_id(world, d->record));
     for (uint32_t i = 0; i < world->config.nodes && !world->stop; i++) {
         if (!is_in_core(world, s, i) || !world->nodes[i].running) continue;
-        ask(world, s, i, FB_VERB_RECORD_GET, fb_writer_span(&w));
+        fb_sim_ask(world, s, i, FB_VERB_RECORD_GET, fb_writer_span(&w));
     }
 }
 
@@ -765,7 +506,7 @@ bool fb_sim_director_asked_record(const fb_sim_world *world, uint32_t node, uint
 {
     const fb_sim_director *d = world->director;
     uint32_t s = fb_sim_space_of_record(world, d->record);
-    if (d->phase != FB_SIM_PHASE_QUIET || asked_of(world, s, node)->request != request)
+    if (d->phase != FB_SIM_PHASE_QUIET || fb_sim_asked_of(world, s, node)->request != request)
         return false;
     *record = d->record;
     return true;
@@ -778,7 +519,7 @@ static void stall_text(const fb_sim_world *world, char *out, size_t cap)
     for (uint32_t k = 0; k < fb_sim_space_count(world) * nodes && used + 32 < cap; k++) {
         uint32_t s = k / nodes, i = k % nodes;
         if (!fb_sim_is_member(world, s, i)) continue;
-        const fb_sim_asked *asked = asked_of(world, s, i);
+        const fb_sim_asked *asked = fb_sim_asked_of(world, s, i);
         const char *what = world->held_apart[i]       ? "apart"
                            : !world->nodes[i].running ? "not running"
                            : !asked->answered         ? "does not answer"
@@ -847,7 +588,7 @@ void fb_sim_at_script(fb_sim_world *world)
     fb_sim_director *d = world->director;
     char text[256] = "";
     d->polls++;
-    if (d->phase != FB_SIM_PHASE_SETUP && d->phase != FB_SIM_PHASE_BENCH) carriers_open(world);
+    if (d->phase != FB_SIM_PHASE_SETUP && d->phase != FB_SIM_PHASE_BENCH) fb_sim_routes_open(world);
     switch (d->phase) {
     case FB_SIM_PHASE_SETUP:
         setup(world);

@@ -80,6 +80,10 @@ void fb_sim_director_start(fb_sim_world *world);
 void fb_sim_at_script(fb_sim_world *world);
 /* A node's store is an old one, or empty. */
 void fb_sim_director_restored(fb_sim_world *world);
+/* What was asked of a node last about a space; the asking itself forgets the answer before. */
+fb_sim_asked *fb_sim_asked_of(const fb_sim_world *world, uint32_t space, uint32_t node);
+void fb_sim_ask(fb_sim_world *world, uint32_t space, uint32_t node, fb_verb verb,
+                fb_span arguments);
 /* True when the reply was to the director. */
 bool fb_sim_director_reply(fb_sim_world *world, uint32_t node, const fb_effect *reply);
 

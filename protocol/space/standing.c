@@ -359,7 +359,8 @@ uint32_t fb_standing_top(const fb_node *node, uint32_t member)
     for (uint32_t i = fb_member_at(node, member)->standings; i != 0;) {
         const fb_standing *s = standing_at(node, i - 1);
         i = s->next;
-        if (s->stands && s->number > top) top = s->number;
+        bool later = MUTANT(OLD_RUMOUR_ADDS, s->number > top, top == 0);
+        if (s->stands && later) top = s->number;
     }
     return top == 0 ? FB_NONE : fb_standing_counting(node, member, top);
 }

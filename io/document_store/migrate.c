@@ -518,7 +518,7 @@ static fb_status migrate(migrating *m)
     FB_TRY(failed(m, rc));
     const fb_split_store store = {look, scan, m};
     FB_TRY(failed(m, fb_keeping_open(&m->keeping, &store, NULL)));
-    fb_handing_init(&m->handing, m->keeping.start, NULL, NULL);
+    fb_handing_init(&m->handing, m->keeping.start, m->keeping.first, NULL, NULL);
     /* What waits for the documents goes there first; and no earlier process writes any more. */
     FB_TRY(failed(m, fb_job_found(&m->keeping.split, &found)));
     part_begin(m);

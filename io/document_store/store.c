@@ -56,7 +56,8 @@ int fb_store_documents_open(fb_lmdb_env *env, const fb_documents_ops *ops, fb_do
     fb_span token = {NULL, 0};
     if (rc == 0) rc = look(sd, fb_span_of(token_key, sizeof token_key), &token);
     if (rc == 0) {
-        sd->worker = fb_worker_new(ops, documents, sd->keeping.start, token, callbacks);
+        sd->worker =
+            fb_worker_new(ops, documents, sd->keeping.start, sd->keeping.first, token, callbacks);
         if (sd->worker == NULL) rc = EAGAIN;
     }
     if (rc == 0) rc = fb_store_documents_resume(sd);
@@ -363,6 +364,8 @@ int fb_store_documents_outer(fb_store_documents *sd, fb_outer *outer, bool *forw
         break;
     case FB_OUTER_DELETE:
     case FB_OUTER_LOST:
+        /* What is not of this store is nobody's to miss. */
+        if (outer->version.start != 0 && outer->version.start < sd->keeping.first) break;
         /* What this node removed, it knows to be deleted. */
         if (!dead && !waits && outer->look) {
             fb_worker_outer(sd->worker, outer);

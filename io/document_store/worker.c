@@ -88,6 +88,7 @@ static void *writer_thread(void *user)
         fb_handing_next(h, now_ms(), fb_clock_wall_us() + FB_WORKER_FUTURE_US, &c);
         pthread_mutex_lock(&worker->mutex);
         worker->stats.fenced = fb_handing_may_read(h);
+        worker->stats.first = h->first;
         bool idle = c.kind == FB_HANDING_IDLE || c.kind == FB_HANDING_LOCKED;
         while (idle && worker->jobs == NULL && !worker->stopping) {
             pthread_cond_wait(&worker->wake, &worker->mutex);
@@ -232,10 +233,11 @@ void fb_worker_outer_done(fb_worker *worker)
 
 /* Reading */
 
-static bool is_fenced(fb_worker *worker)
+static bool is_fenced(fb_worker *worker, uint64_t *first)
 {
     pthread_mutex_lock(&worker->mutex);
     bool fenced = worker->stats.fenced;
+    *first = worker->stats.first;
     pthread_mutex_unlock(&worker->mutex);
     return fenced;
 }
@@ -247,7 +249,7 @@ static void answer(fb_worker *worker, fb_reading *reading)
     fb_status status = FB_ERR_UNREACHABLE;
     uint64_t pause_ms = FB_HANDING_RETRY_MIN_MS;
     for (; fb_clock_mono_ns() < reading->until_ns; pause_ms = fb_worker_longer(pause_ms)) {
-        if (is_fenced(worker)) {
+        if (is_fenced(worker, &reading->first)) {
             reading->noticed = noticed;
             reading->noticed_user = worker;
             status =
@@ -309,7 +311,7 @@ static void stop_threads(fb_worker *worker)
 }
 
 fb_worker *fb_worker_new(const fb_documents_ops *store, fb_documents *documents, uint64_t start,
-                         fb_span token, const fb_worker_ops *ops)
+                         uint64_t first, fb_span token, const fb_worker_ops *ops)
 {
     void *(*const bodies[])(void *) = {writer_thread, reader_thread, fb_worker_watcher_thread};
     const size_t count = sizeof bodies / sizeof bodies[0];
@@ -318,7 +320,7 @@ fb_worker *fb_worker_new(const fb_documents_ops *store, fb_documents *documents,
     worker->store = store;
     worker->documents = documents;
     worker->ops = *ops;
-    fb_handing_init(&worker->handing, start, fb_job_show, NULL);
+    fb_handing_init(&worker->handing, start, first, fb_job_show, NULL);
     worker->token = fb_room_copy(&worker->token_room, token);
     worker->jobs_end = &worker->jobs;
     worker->readings_end = &worker->readings;

@@ -52,6 +52,7 @@ typedef enum fb_worker_watch {
 
 typedef struct fb_worker_stats {
     bool fenced;        /* this process may write documents */
+    uint64_t first;     /* handing.h */
     bool locked;        /* another process of this node came: no job is carried out any more */
     uint64_t jobs;      /* carried out */
     uint64_t documents; /* put or removed */
@@ -70,11 +71,11 @@ typedef struct fb_worker_stats {
     char watch_why[160];  /* why changes are not told now */
 } fb_worker_stats;
 
-/* The ops and the documents stay the caller's and must outlive the worker. start: the greatest
- * number of a start that the local store knows; token: of the last FB_OUTER_TOKEN that was stored,
- * or empty. NULL: no thread. */
+/* The ops and the documents stay the caller's and must outlive the worker. start, first: the
+ * greatest and the first number of a start that the local store knows; token: of the last
+ * FB_OUTER_TOKEN that was stored, or empty. NULL: no thread. */
 fb_worker *fb_worker_new(const fb_documents_ops *documents_ops, fb_documents *documents,
-                         uint64_t start, fb_span token, const fb_worker_ops *ops);
+                         uint64_t start, uint64_t first, fb_span token, const fb_worker_ops *ops);
 /* Lets what is under way end and starts nothing else; jobs that were not carried out are dropped,
  * as their redo entries are still there. */
 void fb_worker_free(fb_worker *worker);

@@ -13,10 +13,11 @@ typedef struct fb_handing_doubt {
     uint64_t until_ms;
 } fb_handing_doubt;
 
-void fb_handing_init(fb_handing *h, uint64_t start, fb_handing_show show,
+void fb_handing_init(fb_handing *h, uint64_t start, uint64_t first, fb_handing_show show,
                      const fb_room_source *source)
 {
-    *h = (fb_handing){.show = show, .start = start, .pause_ms = FB_HANDING_RETRY_MIN_MS};
+    *h = (fb_handing){
+        .show = show, .start = start, .first = first, .pause_ms = FB_HANDING_RETRY_MIN_MS};
     h->doubt_ms = FB_HANDING_DOUBT_MS;
     h->jobs_end = &h->jobs;
     h->room.source = h->doubts_room.source = source;
@@ -32,7 +33,7 @@ void fb_handing_free(fb_handing *h)
     }
     fb_room_free(&h->room);
     fb_room_free(&h->doubts_room);
-    fb_handing_init(h, h->start, h->show, h->room.source);
+    fb_handing_init(h, h->start, h->first, h->show, h->room.source);
 }
 
 void fb_handing_job(fb_handing *h, fb_job *job)
@@ -249,6 +250,7 @@ void fb_handing_fenced(fb_handing *h, uint64_t now_ms, fb_status status, uint64_
     }
     succeeded(h);
     h->fenced = true;
+    if (h->start == 0 && h->first == 0) h->first = MUTANT(LOST_IS_READ, number, 0);
     h->start = MUTANT(DOC_START_STANDS, number, h->start + (h->start == 0));
     h->confirmed_ms = h->asked_ms;
     /* Whoever was fenced before may believe so long that it still is. */
@@ -289,6 +291,7 @@ static fb_document *copy(fb_room *room, const fb_document *document)
 
 void fb_handing_found(fb_handing *h, const fb_document *document)
 {
+    if (document->start < h->first) return;
     for (size_t i = 0; i < h->count; i++) {
         size_t place = h->places[i];
         if (h->now[place] == NULL && fb_id_equal(h->ids[i], document->id)) {

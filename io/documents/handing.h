@@ -61,6 +61,10 @@ typedef struct fb_handing {
     fb_handing_show show;
     uint64_t start;  /* of this process once it is fenced; before, the greatest that is known */
     uint64_t number; /* of the last change */
+    /* Of the first start of this local store, 0: not known yet, or of a store from before this was
+     * written down. Documents of earlier starts are not of this store: whoever put them lost theirs
+     * since. Their records are nothing that this node knows, until peers bring them. */
+    uint64_t first;
     bool fenced, locked;
     bool older; /* the fence had not heard of a start that the local store knows: the caller's */
     uint64_t write_from_ms; /* no put before */
@@ -83,8 +87,9 @@ typedef struct fb_handing {
     struct fb_handing_doubt *doubts, *doubts_free;
 } fb_handing;
 
-/* start: the greatest number of a start that the local store knows. source: of its memory. */
-void fb_handing_init(fb_handing *h, uint64_t start, fb_handing_show show,
+/* start, first: the greatest and the first number of a start that the local store knows, 0: none.
+ * source: of its memory. */
+void fb_handing_init(fb_handing *h, uint64_t start, uint64_t first, fb_handing_show show,
                      const fb_room_source *source);
 /* Jobs that are not settled are dropped: their redo entries are still there. */
 void fb_handing_free(fb_handing *h);

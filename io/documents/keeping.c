@@ -8,7 +8,8 @@
 #include "protocol/store/keys.h"
 #include "protocol/store/writeset.h"
 
-/* The number of the last start: no entry has this key, as none has an empty one. */
+/* The numbers of the last and of the first start: no entry has this key, as none has an empty one.
+ * Stores of before the second one was written have the first alone. */
 static const uint8_t start_key[] = {FB_TAG_REDO};
 
 int fb_keeping_open(fb_keeping *k, const fb_split_store *store, const fb_room_source *source)
@@ -23,6 +24,7 @@ int fb_keeping_open(fb_keeping *k, const fb_split_store *store, const fb_room_so
     fb_reader r = fb_reader_of(stored);
     k->start_stored = fb_read_u64(&r);
     k->start = k->start_stored;
+    k->first = fb_reader_left(&r) != 0 ? fb_read_u64(&r) : 0;
     return 0;
 }
 
@@ -68,14 +70,15 @@ int fb_keeping_split(fb_keeping *k, uint64_t incarnation, uint64_t w, fb_span se
 
 static fb_span start_entry(fb_keeping *k)
 {
-    size_t bytes = fb_write_entry_bytes(sizeof start_key, 8);
+    size_t bytes = fb_write_entry_bytes(sizeof start_key, 16);
     fb_writer w = fb_writer_of(fb_room_take(&k->room, bytes), bytes);
     fb_write_u8(&w, FB_WRITE_PUT);
     fb_write_u8(&w, 0);
     fb_write_u16(&w, sizeof start_key);
-    fb_write_u32(&w, 8);
+    fb_write_u32(&w, 16);
     fb_write_bytes(&w, start_key, sizeof start_key);
     fb_write_u64(&w, k->start);
+    fb_write_u64(&w, k->first);
     while (w.at < bytes) fb_write_u8(&w, 0);
     return fb_writer_span(&w);
 }
@@ -318,6 +321,7 @@ void fb_keeping_served(fb_keeping *k, fb_job *job, uint64_t start)
     if (job->remade) k->making_again--;
     job->remade = false;
     k->start = start;
+    if (k->start_stored == 0 && k->first == 0) k->first = start;
     *k->served_end = job;
     k->served_end = &job->next;
     k->served_count++;

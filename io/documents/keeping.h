@@ -19,6 +19,7 @@
 typedef struct fb_keeping {
     fb_split split;
     uint64_t start, start_stored; /* the number of this start, and what the store has of it */
+    uint64_t first;               /* handing.h, and what the store has of it */
     fb_room room;                 /* of the group that is being committed */
     fb_split_record *touched;     /* by it */
     size_t touched_count, touched_cap;

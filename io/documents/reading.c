@@ -271,7 +271,7 @@ static bool found_one(void *user, const fb_document *document)
 {
     asking *a = user;
     if (document->edited) notice(a->reading, a->collection, document);
-    if (document->record.len == 0) return true; /* nothing of ours, yet */
+    if (document->record.len == 0 || document->start < a->reading->first) return true;
     for (size_t i = 0; i < a->reading->item_count; i++) {
         fb_reading_item *item = &a->reading->items[i];
         if ((item->kind != ITEM_RECORD && item->kind != ITEM_VALUE) ||
@@ -315,7 +315,7 @@ static bool found_in_range(void *user, const fb_document *document)
     if (document->edited || has_local(a->range, document->id)) {
         notice(a->reading, a->collection, document);
     }
-    if (document->record.len == 0) return true; /* nothing of ours, yet */
+    if (document->record.len == 0 || document->start < a->reading->first) return true;
     found_record(a->reading, a->range, document);
     a->bytes += document->record.len;
     /* Beyond the bound of the answer nothing of it is used, whatever redo entries hide. */

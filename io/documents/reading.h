@@ -19,6 +19,7 @@ typedef struct fb_reading {
     uint64_t w;        /* applied when it was begun */
     uint64_t until_ns; /* the worker's: so long it is tried */
     uint64_t drops;    /* heard of when it was begun (keeping.h) */
+    uint64_t first; /* documents of earlier starts are not there (handing.h); of whoever ends it */
     fb_room room;
     fb_span read_set;
     bool sure; /* what is not there is not there: it was looked for where it may come from */

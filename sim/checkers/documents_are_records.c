@@ -36,6 +36,7 @@ static void record_at(void *user, fb_span key, fb_span value)
     const fb_sim_document *document =
         fb_sim_documents_find(&d->server, fb_sim_documents_collection(collection), id);
     bool same = document != NULL && document->there && !document->mark &&
+                !fb_sim_documents_is_lost(d, document->version) &&
                 fb_span_equal(fb_sim_documents_record(d->server.blobs, document->bytes), value);
     /* One that was made again and could not be proven is told, and may have too much. */
     if (same || (document != NULL && d->keeping.not_equal != 0)) return;
@@ -64,7 +65,9 @@ static void judge(fb_sim_world *world, fb_sim_documents *d)
     fb_sim_store_walk(&world->nodes[d->node].store, fb_span_of(&records, 1), record_at, &walk);
     uint32_t there = 0;
     for (uint32_t i = 0; i < d->server.count; i++) {
-        there += d->server.documents[i].there && !d->server.documents[i].mark;
+        const fb_sim_document *document = &d->server.documents[i];
+        there +=
+            document->there && !document->mark && !fb_sim_documents_is_lost(d, document->version);
     }
     if (there != walk.expected) {
         fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_documents_are_records.id,

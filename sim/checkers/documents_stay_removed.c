@@ -9,6 +9,7 @@ void fb_sim_documents_stay_removed(fb_sim_documents *d, const fb_sim_document *b
 {
     bool gone = !before->there || before->mark;
     if (!gone || !change->puts || change->age >= before->age) return;
+    if (fb_sim_documents_is_lost(d, change->version)) return; /* it is none of this node's */
     fb_sim_violated(d->world, FB_SIM_SAFETY, fb_sim_check_documents_stay_removed.id,
                     "%s: a document that write set " FB_SIM_DOCUMENTS_AGE
                     " removed is made again by " FB_SIM_DOCUMENTS_AGE,

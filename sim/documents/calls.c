@@ -95,13 +95,6 @@ void fb_sim_documents_call_left(fb_sim_documents *d)
     call_end_when_over(d, &d->calls[d->call]);
 }
 
-void fb_sim_documents_calls_drop(fb_sim_documents *d)
-{
-    for (uint32_t i = 0; i < FB_SIM_DOCUMENTS_CALLS; i++) {
-        if (d->calls[i].used) call_end(d, &d->calls[i]);
-    }
-}
-
 /* What a put carries. */
 static void changes_take(fb_sim_documents *d, fb_sim_documents_call *c, const fb_handing_call *call)
 {
@@ -316,7 +309,9 @@ static void rival_puts(fb_sim_documents *d)
     fb_sim_documents_server *server = &d->server;
     for (uint32_t i = 0; i < server->count; i++) {
         fb_sim_document *document = &server->documents[i];
-        if (!document->there || document->mark) continue;
+        if (!document->there || document->mark || fb_sim_documents_is_lost(d, document->version)) {
+            continue;
+        }
         fb_sim_document_change change = {.collection = document->collection,
                                          .id = document->id,
                                          .version = {d->rival, i + 1},

@@ -22,7 +22,6 @@ void fb_sim_documents_send(fb_sim_documents *d, const fb_handing_call *call);
 void fb_sim_documents_answered(fb_sim_documents *d, uint32_t place);
 /* Nobody waits for the running call any more. */
 void fb_sim_documents_call_left(fb_sim_documents *d);
-void fb_sim_documents_calls_drop(fb_sim_documents *d);
 
 bool fb_sim_documents_away(fb_sim_documents *d);
 uint64_t fb_sim_documents_mean_ns(const fb_sim_documents *d);

@@ -179,7 +179,7 @@ void fb_sim_documents_boot(fb_sim_documents *d)
 {
     const fb_split_store store = {look, scan, d};
     wrong_disk(d, fb_keeping_open(&d->keeping, &store, &d->source));
-    fb_handing_init(&d->handing, d->keeping.start, NULL, &d->source);
+    fb_handing_init(&d->handing, d->keeping.start, d->keeping.first, NULL, &d->source);
     d->handing.doubt_ms = FB_SIM_DOCUMENTS_DOUBT_MS;
     d->up = true;
     d->calling = false;
@@ -227,8 +227,7 @@ void fb_sim_documents_crash(fb_sim_documents *d)
 void fb_sim_documents_forget(fb_sim_documents *d)
 {
     fb_sim_store_clear(&d->local);
-    fb_sim_documents_server_clear(&d->server);
-    fb_sim_documents_calls_drop(d);
+    d->lost = d->server.fence;
 }
 
 /* Handing on */
@@ -444,6 +443,7 @@ static void read_on(fb_sim_documents *d, uint32_t place)
     fb_span answer = {NULL, 0};
     fb_status status = FB_ERR_UNREACHABLE;
     if (fb_handing_may_read(&d->handing)) {
+        r->reading->first = d->handing.first;
         status = fb_reading_end(r->reading, &reader, (fb_documents *)(void *)d, &answer, why,
                                 sizeof why);
     }

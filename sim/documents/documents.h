@@ -80,6 +80,7 @@ typedef struct fb_sim_documents {
     bool overtaken;      /* there was one since the last boot */
     bool dropped;        /* and the process has not heard of it */
     uint64_t dropped_ns; /* the last time */
+    uint64_t lost;       /* starts up to this one had a disk that is lost since */
     uint64_t rival;      /* the start of another process of this node; 0: there is none */
 } fb_sim_documents;
 
@@ -92,7 +93,7 @@ void fb_sim_documents_boot(fb_sim_documents *d);
 void fb_sim_documents_crash(fb_sim_documents *d);
 /* A fresh incarnation: what a write set of unknown outcome left is handed on. */
 void fb_sim_documents_start(fb_sim_documents *d);
-/* The disk is lost, and what was in the database is dropped. */
+/* The disk is lost, and the database is not. */
 void fb_sim_documents_forget(fb_sim_documents *d);
 
 /* A write set of the node reaches the disk, before or within a flush. False: it is none. */
@@ -111,6 +112,11 @@ bool fb_sim_documents_wait(const fb_sim_world *world);
 void fb_sim_at_documents(fb_sim_world *world, uint32_t node, uint32_t ref, uint32_t stamp);
 void fb_sim_at_server(fb_sim_world *world, uint32_t ref, uint32_t stamp);
 
+/* It was put by a process whose disk is lost since: no document of this node any more. */
+static inline bool fb_sim_documents_is_lost(const fb_sim_documents *d, fb_document_version version)
+{
+    return version.start <= d->lost;
+}
 /* What was put before, and what is on its way, may be gone: so long after a drop. */
 bool fb_sim_documents_lately_dropped(const fb_sim_documents *d);
 /* The process hears of it. */

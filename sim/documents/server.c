@@ -105,6 +105,7 @@ fb_document_outcome fb_sim_document_apply(fb_sim_documents_server *server, uint6
         fb_sim_blob_drop(server->blobs, document->was);
         document->was = document->bytes;
         document->was_there = was_there;
+        document->was_of = document->version.start;
     } else {
         fb_sim_blob_drop(server->blobs, document->bytes);
     }
@@ -153,7 +154,8 @@ bool fb_sim_documents_seen(const fb_sim_documents_server *server, const fb_sim_d
     if (!there) return false;
     fb_reader r =
         fb_reader_of(fb_sim_blob_bytes(server->blobs, old ? document->was : document->bytes));
-    *out = (fb_document){.id = document->id};
+    *out = (fb_document){.id = document->id,
+                         .start = old ? document->was_of : document->version.start};
     out->record = fb_read_span32(&r);
     out->value_count = fb_read_u32(&r);
     fb_document_value *values = fb_room_take(room, out->value_count * sizeof *values);

@@ -18,8 +18,9 @@ typedef struct fb_sim_document {
     uint64_t collection; /* a hash of its name */
     fb_id id;
     bool there, mark;
-    bool confirmed; /* the process knows of its last change */
-    bool was_there; /* before that */
+    bool confirmed;  /* the process knows of its last change */
+    bool was_there;  /* before that */
+    uint64_t was_of; /* the start that had put that */
     fb_document_version version;
     uint64_t age; /* of the record's state: which write set of the node it is of, in their order */
     uint64_t changed_ns;

@@ -51,7 +51,7 @@ static void expect(fb_handing *h, uint64_t now_ms, fb_handing_kind kind)
 /* Fenced as start 7, and beyond the lease of whoever was before. */
 static uint64_t begin(fb_handing *h)
 {
-    fb_handing_init(h, 3, NULL, NULL);
+    fb_handing_init(h, 3, 2, NULL, NULL);
     assert_false(fb_handing_may_read(h));
     fb_handing_call call = next(h, 1000);
     assert_int_equal(call.kind, FB_HANDING_FENCE);

@@ -30,12 +30,13 @@ typedef enum fb_fact {
     FB_FACT_CUT = 36,           /* b w; c number; area, node, incarnation, u64 last sequence now: a
                                    batch above a cut was taken back */
     FB_FACT_MENDED = 37,        /* b w; area, record: what is above a cut was taken out of it */
-    FB_FACT_SKIPPED = 38,       /* b w; c number; area, node, incarnation, u64 last sequence: all of
-                                   this life before that batch was folded where it came from */
+    FB_FACT_SKIPPED = 38,       /* b w; c number; area, node, incarnation, u64 last sequence, node
+                                   that it came from: all of this life before that batch was
+                                   folded there */
     FB_FACT_FOLDED = 39,        /* b w; area, node, incarnation, u64 number: nothing of it lives */
     FB_FACT_COMPARED = 42,      /* b calls for nodes; c bytes of them; area, u64 items that differ,
                                    u64 items here */
-    FB_FACT_REPAIRED = 43,  /* b w; area, record: values that a peer knows to be replaced went */
+    FB_FACT_REPAIRED = 43,  /* b w; area, record, node: values that it knows to be replaced went */
     FB_FACT_ANNOUNCED = 35, /* b link; area: a `changed` was given to the link's channel */
     FB_FACT_MEMBER = 40,    /* b status; c role; space, node: what this node holds true now */
     FB_FACT_NAMED = 41,     /* space, then the bytes of the name that a renaming gave it */

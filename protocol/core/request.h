@@ -27,7 +27,8 @@ typedef enum fb_verb {
     /* span16 name, then nothing or the public recovery key (32) -> space id [idempotence: none] */
     FB_VERB_SPACE_CREATE = 10,
     /* () -> u16 count, each: space id, span16 name, u8 own status, u8 own role, u32 members,
-     * u32 areas, u32 links */
+     * u32 areas, u32 links, u32 areas in doubt, u32 of these that wait for a link to a member who
+     * may write (database.h) */
     FB_VERB_SPACE_LIST = 11,
     /* space id, u32 uses (0: one), u64 seconds valid (0: a day), span16 address where this node can
      * be dialled -> span16 invite (bytes with the secret; people see them as text) */

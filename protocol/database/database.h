@@ -90,6 +90,10 @@ void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t 
 void fb_database_differs(fb_node *node, uint32_t link);
 void fb_database_same(fb_node *node, uint32_t link);
 
+/* Collections of a space that lack something or show what was replaced, until a member that may
+ * write has told; and those of them for which no link is open to one (compare/believe.h). */
+void fb_database_doubts(const fb_node *node, uint32_t space, uint32_t *doubts, uint32_t *waiting);
+
 /* For checkers: the number of areas held, and one of them. */
 typedef struct fb_area_info {
     fb_id id;

@@ -90,7 +90,7 @@ static uint32_t links_of(const fb_node *node, uint32_t space)
     return n;
 }
 
-#define LIST_ITEM_BYTES (16u + 2u + FB_SPACE_NAME_BYTES_MAX + 2u + 12u)
+#define LIST_ITEM_BYTES (16u + 2u + FB_SPACE_NAME_BYTES_MAX + 2u + 20u)
 _Static_assert(2u + FB_SPACES_MAX * LIST_ITEM_BYTES <= FB_REPLY_BYTES_MAX, "a list fits a reply");
 
 /* What is told of spaces and members could be taken back by a crash while the statements that it
@@ -123,6 +123,10 @@ static void list(fb_node *node, fb_request request)
         fb_write_u32(&w, space->approved);
         fb_write_u32(&w, areas_of(node, space->id));
         fb_write_u32(&w, links_of(node, i));
+        uint32_t doubts, waiting;
+        fb_database_doubts(node, i, &doubts, &waiting);
+        fb_write_u32(&w, doubts);
+        fb_write_u32(&w, waiting);
         count++;
     }
     fb_store_be(bytes, count, 2);

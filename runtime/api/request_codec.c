@@ -21,6 +21,8 @@ fb_space_row fb_space_row_next(fb_reader *r)
     row.members = fb_read_u32(r);
     row.areas = fb_read_u32(r);
     row.links = fb_read_u32(r);
+    row.doubts = fb_read_u32(r);
+    row.waiting = fb_read_u32(r);
     return row;
 }
 
@@ -96,6 +98,13 @@ bool fb_json_spaces(fb_text *out, fb_reader *r, const struct fb_held_back *held)
         fb_json_number(out, "links", row.links);
         const fb_held_space *space = fb_held_back_of(held, row.space);
         if (space != NULL) fb_held_back_json(out, space);
+        fb_json_number(out, "in_doubt", row.doubts);
+        if (row.waiting != 0) {
+            fb_json_number(out, "waiting", row.waiting);
+            fb_json_member(out, "waits_for",
+                           "a link to a member that may write: readers are not believed when they "
+                           "say that something was replaced or folded");
+        }
         fb_json_close(out, '}');
     }
     fb_text_put(out, "]");

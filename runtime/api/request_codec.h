@@ -19,6 +19,8 @@ typedef struct fb_space_row {
     uint32_t members;
     uint32_t areas;
     uint32_t links;
+    uint32_t doubts;  /* collections in doubt */
+    uint32_t waiting; /* and those that wait for a link to a member who may write */
 } fb_space_row;
 
 fb_space_row fb_space_row_next(fb_reader *r);

@@ -110,5 +110,6 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_compare_in_proportion,
     &fb_sim_check_put_out_is_shut,
     &fb_sim_check_listed_is_durable,
+    &fb_sim_check_reader_takes_nothing,
     NULL,
 };

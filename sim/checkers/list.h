@@ -52,6 +52,7 @@ extern const fb_sim_check fb_sim_check_membership;
 extern const fb_sim_check fb_sim_check_authorship;
 extern const fb_sim_check fb_sim_check_revocation_cut;
 extern const fb_sim_check fb_sim_check_put_out_is_shut;
+extern const fb_sim_check fb_sim_check_reader_takes_nothing;
 extern const fb_sim_check fb_sim_check_documents_newest;
 extern const fb_sim_check fb_sim_check_documents_stay_removed;
 extern const fb_sim_check fb_sim_check_documents_acknowledged;

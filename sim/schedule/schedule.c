@@ -144,6 +144,7 @@ static const fb_sim_shape shapes[FB_SIM_FAULTS] = {
     [FB_SIM_FAULT_OVERSIZE] = {EACH},
     [FB_SIM_FAULT_FLOOD] = {EACH},
     [FB_SIM_FAULT_GARBAGE] = {EACH},
+    [FB_SIM_FAULT_GONE] = {BARE(FB_SIM_WHO_NODE)},
     [FB_SIM_FAULT_TIMER_EARLY] = {FB_SIM_WHO_NODE, NULL, FB_SIM_SHAPE_OF_16, NULL,
                                   FB_SIM_SHAPE_NONE, 16, 0},
     [FB_SIM_FAULT_TIMER_LATE] = {MEAN(FB_SIM_WHO_NODE)},

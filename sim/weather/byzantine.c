@@ -2,6 +2,7 @@
 #include "sim/weather/byzantine.h"
 
 #include "protocol/base/cursor.h"
+#include "sim/weather/lies.h"
 #include "sim/weather/weather.h"
 #include "sim/world/world.h"
 
@@ -15,7 +16,8 @@ void fb_sim_byzantine_set(fb_sim_world *world, const fb_sim_window *window, bool
     /* A copy of an honest member keeps the rules as that one does. */
     if (begins && world->nodes[window->a].cloned) return;
     fb_sim_provider *provider = &world->nodes[window->a].provider;
-    uint32_t bit = 1u << (window->fault - FB_SIM_FAULT_FORGE);
+    bool gone = window->fault == FB_SIM_FAULT_GONE;
+    uint32_t bit = 1u << (gone ? FB_SIM_LIE_GONE : (uint32_t)window->fault - FB_SIM_FAULT_FORGE);
     if (begins) {
         provider->lies |= bit;
         world->traitor = window->a;

@@ -34,6 +34,10 @@ static void note_signed(const fb_sim_provider *provider, fb_span bytes)
 
 void fb_sim_lie(fb_sim_provider *provider, uint8_t *record, size_t len)
 {
+    if (len != 0 && record[0] == FB_CHANNEL_CALLS) {
+        fb_sim_lie_of_gone(provider, record, len);
+        return;
+    }
     size_t at = envelope_at(record, len);
     if (at == 0) return;
     fb_span bytes = fb_span_of(record + at, len - at);

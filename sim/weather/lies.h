@@ -15,6 +15,9 @@ enum fb_sim_lie {
     FB_SIM_LIE_MISADDRESS,
 };
 
+/* And of what is told about records: no fault between has a bit. */
+#define FB_SIM_LIE_GONE 8u
+
 /* Stands for an envelope that a machine of this member signed. Never 0. */
 static inline uint64_t fb_sim_signed_key(fb_id id, fb_id by)
 {
@@ -23,8 +26,9 @@ static inline uint64_t fb_sim_signed_key(fb_id id, fb_id by)
     return key == 0 ? 1 : key;
 }
 
-/* Changes the plain text of a record in place, keeping its length. What is no message of the
- * messaging channel stays as it is. */
+/* Changes the plain text of a record in place, keeping its length: a message of the messaging
+ * channel, or an answer of the calls channel. */
 void fb_sim_lie(fb_sim_provider *provider, uint8_t *record, size_t len);
+void fb_sim_lie_of_gone(fb_sim_provider *provider, uint8_t *record, size_t len);
 
 #endif

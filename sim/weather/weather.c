@@ -525,7 +525,8 @@ static bool acts(uint32_t fault)
            fault == FB_SIM_FAULT_RENAME || fault == FB_SIM_FAULT_ROLES ||
            fault == FB_SIM_FAULT_REVOKE || fault == FB_SIM_FAULT_LEAVE ||
            fault == FB_SIM_FAULT_RECOVER || fault == FB_SIM_FAULT_POWER_FAIL ||
-           fault == FB_SIM_FAULT_RETRY_STORM || fb_sim_fault_is_byzantine(fault);
+           fault == FB_SIM_FAULT_RETRY_STORM ||
+           (fb_sim_fault_is_byzantine(fault) && fault != FB_SIM_FAULT_GONE);
 }
 
 static uint64_t act_mean(const fb_sim_window *w)

@@ -319,6 +319,8 @@ static void core_choose(fb_sim_world *world)
     for (uint32_t i = 0; i < nodes; i++) all = all || world->nodes[i].forgot;
     /* Who is out is let in by an admin, who may be anybody. */
     all = all || d->outs;
+    /* Who is in doubt believes those who may write, and so is left with one of them. */
+    all = all || fb_sim_has_reader(world);
     uint64_t mask = fb_draw(world->seed, FB_SIM_STREAM_HEAL, 1, d->round) |
                     UINT64_C(3) << (d->round % (nodes - 1 ? nodes - 1 : 1));
     for (uint32_t i = 0; i < nodes && !all; i++) world->held_apart[i] = (mask >> (i % 64) & 1) == 0;
@@ -543,6 +545,7 @@ static void liars_forgiven(fb_sim_world *world)
     }
     world->director->behind = world->director->outs = false;
     memset(world->liars, 0, world->config.nodes * sizeof *world->liars);
+    for (uint32_t i = 0; i < world->config.nodes; i++) world->nodes[i].provider.took = false;
 }
 
 /* Links that open late give again what an earlier one left (profile 6); what was told onward waits

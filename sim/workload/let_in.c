@@ -13,19 +13,50 @@ uint8_t fb_sim_role_of(uint32_t node)
     return node % 4 == 3 ? 2 : 1;
 }
 
-/* The first space at a node that is an admin there; NULL: it is none. Read from its tables, as the
- * toys, which have none, are driven by the same objects. */
-static const fb_space *as_admin(const fb_sim_world *world, uint32_t node)
+/* The first space at a node; NULL: it has none, or does not run. Read from its tables, as the toys,
+ * which have none, are driven by the same objects. */
+static const fb_space *first_space(const fb_sim_world *world, uint32_t node)
 {
     const fb_node *core = world->nodes[node].core;
     if (!world->config.reference || core == NULL || !world->nodes[node].running) return NULL;
     for (uint32_t i = 0; i < core->options.sizes.spaces; i++) {
         const fb_space *s = fb_space_at(core, i);
-        if (!s->used || s->left || !fb_id_equal(s->id, world->spaces[0])) continue;
-        bool admin = s->own != FB_NONE && fb_member_at(core, s->own)->role == FB_ROLE_ADMIN;
-        return admin ? s : NULL;
+        if (s->used && !s->left && fb_id_equal(s->id, world->spaces[0])) return s;
     }
     return NULL;
+}
+
+/* NULL also where it is no admin. */
+static const fb_space *as_admin(const fb_sim_world *world, uint32_t node)
+{
+    const fb_space *s = first_space(world, node);
+    if (s == NULL || s->own == FB_NONE) return NULL;
+    return fb_member_at(world->nodes[node].core, s->own)->role == FB_ROLE_ADMIN ? s : NULL;
+}
+
+bool fb_sim_may_write(const fb_sim_world *world, uint32_t node, fb_id member)
+{
+    const fb_space *s = first_space(world, node);
+    for (uint32_t at = s == NULL ? 0 : s->first; at != 0;) {
+        const fb_member *m = fb_member_at(world->nodes[node].core, at - 1);
+        at = m->next;
+        if (!fb_id_equal(m->id, member)) continue;
+        return m->status == FB_MEMBER_APPROVED && m->role != FB_ROLE_READER;
+    }
+    return false;
+}
+
+bool fb_sim_has_reader(const fb_sim_world *world)
+{
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        const fb_space *s = first_space(world, i);
+        for (uint32_t at = s == NULL ? 0 : s->first; at != 0;) {
+            const fb_member *m = fb_member_at(world->nodes[i].core, at - 1);
+            at = m->next;
+            if (m->status == FB_MEMBER_APPROVED && m->role == FB_ROLE_READER) return true;
+        }
+    }
+    return false;
 }
 
 /* Who is out in the eyes of an admin; UINT32_MAX: nobody. */

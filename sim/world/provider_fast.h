@@ -34,7 +34,8 @@ typedef struct fb_sim_provider {
      * had a chance to. Its counters are kept by the caller of each fault. */
     uint32_t lies;
     uint64_t lie_count;
-    uint64_t *fired;   /* counters by lie, or NULL */
+    bool took;         /* it said of something that it is gone */
+    uint64_t *fired;   /* counters by fault, from the first Byzantine one on, or NULL */
     uint8_t kept[512]; /* an envelope that its core sealed earlier, also one that never left */
     uint32_t kept_len;
     struct fb_sim_memo *signs; /* takes what is given with a good signature in the place of what its

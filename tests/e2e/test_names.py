@@ -35,7 +35,9 @@ def test_two_spaces_do_not_share_a_name(net):
     node.stop()
     node.start()
     assert node.refused("space", "create", "team")[0] == 5
-    assert len(node.rows("space", "list")) == 1
+    rows = node.rows("space", "list")
+    assert len(rows) == 1
+    assert rows[0]["in_doubt"] == 0 and "waits_for" not in rows[0]
 
 
 def test_several_at_once_make_one(net):

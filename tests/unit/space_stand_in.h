@@ -275,6 +275,13 @@ void fb_database_digest(fb_node *node, uint32_t space, uint32_t member, uint8_t 
     memset(out, 0, 16);
 }
 
+void fb_database_doubts(const fb_node *node, uint32_t space, uint32_t *doubts, uint32_t *waiting)
+{
+    (void)node;
+    (void)space;
+    *doubts = *waiting = 0;
+}
+
 void fb_database_same(fb_node *node, uint32_t link)
 {
     (void)node;

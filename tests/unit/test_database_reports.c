@@ -305,6 +305,57 @@ static void who_takes_back_is_not_compared_with(void **state)
     test_net_free(net);
 }
 
+static void give_role(test_net *net, fb_id space, uint32_t i, fb_role role)
+{
+    uint8_t bytes[64];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_write_id(&w, space);
+    fb_write_id(&w, fb_node_self(test_net_node(net, i)));
+    fb_write_u8(&w, (uint8_t)role);
+    assert_int_equal(test_net_answer(net, A, FB_VERB_SPACE_ROLE, &w)->status, FB_OK);
+}
+
+static void assert_doubts(test_net *net, fb_id space, uint32_t doubts, uint32_t waiting)
+{
+    const fb_node *b = test_net_node(net, B);
+    uint32_t count, of_them;
+    fb_database_doubts(b, fb_space_find(b, space), &count, &of_them);
+    assert_int_equal(count, doubts);
+    assert_int_equal(of_them, waiting);
+}
+
+/* Nothing that a reader says makes anything go, true as it is. Who is linked to nobody else waits,
+ * says so, and asks nobody meanwhile; it goes on when that one may write. */
+static void who_may_not_write_takes_nothing_away(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(3, real_sizes);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    test_net_join(net, C, A, space, FB_ROLE_READER);
+    put_field(net, space, 1, "1");
+    assert_true(agree(net, space, "notes"));
+    test_net_cut(net, A, B, true);
+    test_net_cut(net, B, C, true);
+    delete_record(net, space);
+    test_net_run(net, 5 * SECOND);
+    assert_false(test_net_has(net, C, space, "notes", 1));
+    assert_doubts(net, space, 0, 0);
+    skip_to(net, space);
+    test_net_cut(net, B, C, false);
+    test_net_run(net, 60 * SECOND);
+    assert_true(test_net_has(net, B, space, "notes", 1));
+    assert_doubts(net, space, 1, 1);
+    assert_int_equal(test_net_facts(net, B, FB_FACT_REPAIRED), 0);
+    assert_int_equal(test_net_facts(net, B, FB_FACT_COMPARED), 0);
+    give_role(net, space, C, FB_ROLE_WRITER);
+    assert_true(agree(net, space, "notes"));
+    assert_false(test_net_has(net, B, space, "notes", 1));
+    test_net_run(net, 5 * SECOND);
+    assert_doubts(net, space, 0, 0);
+    test_net_free(net);
+}
+
 /* Who has an older life of a node than it reported has not what it reported. */
 #define CUTTING 100u
 
@@ -617,6 +668,7 @@ int main(void)
         cmocka_unit_test(a_record_of_many_dots_is_repaired),
         cmocka_unit_test(a_record_of_many_values_stored_apart_is_repaired),
         cmocka_unit_test(who_takes_back_is_not_compared_with),
+        cmocka_unit_test(who_may_not_write_takes_nothing_away),
         cmocka_unit_test(an_older_life_is_not_what_was_reported),
         cmocka_unit_test(what_was_merged_anew_is_doubted_also_after_a_crash),
         cmocka_unit_test(who_asks_for_a_promise_is_answered),

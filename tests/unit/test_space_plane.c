@@ -28,14 +28,14 @@ static void a_space_is_created_with_its_root(void **state)
                      FB_OK);
     const test_reply *list = ask(net, 0, FB_VERB_SPACE_LIST, NULL);
     assert_int_equal(list->status, FB_OK);
-    assert_int_equal(list->len, 2 + 16 + 2 + 4 + 2 + 12);
+    assert_int_equal(list->len, 2 + 16 + 2 + 4 + 2 + 20);
     assert_memory_equal(list->bytes + 20, "home", 4);
 
     test_net_restart(net, 0);
     test_net_run(net, UINT64_C(1000000000));
     assert_int_equal(written_count, 1);
     list = ask(net, 0, FB_VERB_SPACE_LIST, NULL);
-    assert_int_equal(list->len, 2 + 16 + 2 + 4 + 2 + 12);
+    assert_int_equal(list->len, 2 + 16 + 2 + 4 + 2 + 20);
 
     w = arguments();
     fb_write_span16(&w, fb_span_text("a\nb"));

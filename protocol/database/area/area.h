@@ -60,9 +60,11 @@ typedef struct fb_area {
     bool folding;     /* a pass of fold.c is under way */
     bool doubt;       /* batches were skipped as folded: to be compared with a peer */
     bool doubt_again; /* and since the comparison under way began */
-    /* Members with whom it was compared since: bits in the order of ids, of so many members. */
+    bool hidden;      /* a reader said of what is wanted that it is folded */
+    /* Members with whom it was compared since: bits in the order of ids, of those who were believed
+     * then (compare/believe.c). */
     uint64_t consulted;
-    uint32_t consulted_of;
+    uint64_t consulted_of;
     uint32_t pass;       /* of this life */
     uint32_t pass_from;  /* marks of earlier passes do not count */
     uint32_t fresh;      /* batches that came since the last pass began */

@@ -7,6 +7,7 @@
  *
  * There are two views. The executed one is what changes are judged by. The durable one is what
  * peers may learn: it follows by notes, one for each entry and write set. */
+#include "protocol/database/compare/believe.h"
 #include "protocol/database/state.h"
 
 static uint32_t digest_count(const fb_node *node)
@@ -267,6 +268,7 @@ void fb_vectors_durable(fb_node *node)
             v->durable_seq = n->seq;
         }
         fb_report_due(node, v->area);
+        if (area->kind == FB_AREA_SPACE) fb_believe_again(node, area->space);
         touch(node, n->entry);
         db->note_head = (db->note_head + 1) % db->note_cap;
         db->note_count--;

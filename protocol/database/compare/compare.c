@@ -8,6 +8,7 @@
  * one was whole. */
 #include "protocol/database/compare/compare.h"
 #include "protocol/base/mutant.h"
+#include "protocol/database/compare/believe.h"
 #include "protocol/database/compare/repair.h"
 #include "protocol/database/state.h"
 #include "protocol/database/tree/path.h"
@@ -55,39 +56,12 @@ static void later(fb_node *node, uint32_t index, uint64_t pauses)
                  fb_add_sat_u64(node->mono_ns, pauses * node->options.timing.onward_ns));
 }
 
-/* The place of a member among the approved ones, and their number but for this node; FB_NONE. */
-static uint32_t place_of(const fb_node *node, uint32_t space, uint32_t member, uint32_t *count)
-{
-    uint32_t place = FB_NONE;
-    *count = 0;
-    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
-        if (fb_member_status_of(node, m) != FB_MEMBER_APPROVED) continue;
-        if (fb_id_equal(fb_member_id(node, m), node->self)) continue;
-        if (m == member) place = *count;
-        ++*count;
-    }
-    return place;
-}
-
-static bool is_consulted(const fb_node *node, const fb_area *area, uint32_t link)
-{
-    uint32_t count, place = place_of(node, area->space, fb_link_at(node, link)->member, &count);
-    return place < 64 && count == area->consulted_of && (area->consulted >> place & 1u) != 0;
-}
-
-/* Compared whole with this peer: with one that is not in doubt, or with all members, whose
- * knowledge together is all there is. */
-static bool is_enough(fb_node *node, fb_area *area, const fb_compare *compare)
+/* Compared whole with this peer: with one that is not in doubt, or with all that are believed,
+ * whose knowledge together is all there is. */
+static bool is_enough(fb_node *node, const fb_area *area, const fb_compare *compare)
 {
     if (compare->more || area->doubt_again) return false;
-    if (!compare->doubtful) return true;
-    uint32_t member = fb_link_at(node, compare->link)->member;
-    uint32_t count, place = place_of(node, area->space, member, &count);
-    if (count != area->consulted_of) area->consulted = 0;
-    area->consulted_of = count;
-    if (place >= 64) return false;
-    area->consulted |= UINT64_C(1) << place;
-    return count <= 64 && area->consulted == UINT64_MAX >> (64 - count);
+    return !compare->doubtful || fb_consulted(node, compare->area, compare->member);
 }
 
 static uint32_t choose_link(const fb_node *node, const fb_area *area, uint32_t last);
@@ -110,6 +84,10 @@ static void over(fb_node *node, bool whole)
     fb_area *area = fb_area_get(node, index);
     if (compare->calling) fb_call_cancel(node, compare->call);
     if (whole && !compare->more) observe_compared(node, compare);
+    if (compare->dropped != 0) {
+        fb_believe_log(node, "values were taken away, as this member has seen them replaced",
+                       fb_member_id(node, compare->member), area->id, compare->dropped);
+    }
     compare->used = compare->calling = false;
     bool looks = compare->done != NULL;
     if (looks) {
@@ -426,6 +404,8 @@ static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
     fb_peer_state peer = {fb_read_span16(&r), compare->dots, compare->dot_count, covered};
     bool ahead = is_ahead(node, compare->area, &r);
     if (!fb_reader_done(&r) || !fb_peer_state_is_valid(peer.state)) return FB_ERR_CALL_MALFORMED;
+    /* It may have been put out, or made a reader, since it was asked. */
+    if (!fb_believes(node, compare->area, compare->member)) return FB_ERR_AGAIN;
     if (MUTANT(PEER_AHEAD_IGNORED, ahead, false)) return FB_ERR_AGAIN;
     repair_user user = {.node = node,
                         .op = op,
@@ -447,9 +427,11 @@ static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
     if (bytes > fb_op_write_bytes(op) || entries > fb_op_write_entries(op)) return FB_ERR_LIMIT;
     fb_stage_commit(node);
     fb_count(node, FB_COUNTER_DOTS_DROPPED, dropped);
-    uint8_t bytes_of[32];
+    compare->dropped += dropped;
+    uint8_t bytes_of[48];
     memcpy(bytes_of, fb_area_get(node, compare->area)->id.b, 16);
     memcpy(bytes_of + 16, id.b, 16);
+    memcpy(bytes_of + 32, fb_member_id(node, compare->member).b, 16);
     fb_observe(node, FB_FACT_REPAIRED, fb_w_building(node), 0,
                fb_span_of(bytes_of, sizeof bytes_of));
     return FB_OK;
@@ -698,17 +680,18 @@ static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece,
     return !compare->busy;
 }
 
-/* Whom to ask: another one each time, and nobody twice for nothing. */
+/* Whom to ask: who is believed, another one each time, and nobody twice for nothing. */
 static uint32_t choose_link(const fb_node *node, const fb_area *area, uint32_t last)
 {
     uint32_t count = fb_link_capacity(node);
     for (uint32_t i = 1; i <= count; i++) {
         uint32_t link = (last + i) % count;
         const fb_link_info *info = fb_link_at(node, link);
-        if (info->state == FB_LINK_OPEN && info->space == area->space && info->member != FB_NONE &&
+        if (info->state == FB_LINK_OPEN && info->space == area->space &&
             node->database->links[link].up &&
+            fb_believes(node, (uint32_t)(area - node->database->areas), info->member) &&
             fb_space_may_hold(node, area->space, info->member, area->id) &&
-            !is_consulted(node, area, link)) {
+            !fb_is_consulted(node, area, info->member)) {
             return link;
         }
     }
@@ -720,6 +703,7 @@ static void begin(fb_node *node, uint32_t index, uint32_t link)
     fb_compare *compare = compare_of(node);
     compare->link = link;
     compare->link_number = fb_link_at(node, link)->number;
+    compare->member = fb_link_at(node, link)->member;
     compare->used = true;
     compare->busy = compare->calling = compare->more = compare->dots_left = false;
     compare->doubtful = false;
@@ -729,7 +713,7 @@ static void begin(fb_node *node, uint32_t index, uint32_t link)
     compare->phase = PHASE_NODES;
     compare->found_count = compare->record_count = compare->record_at = 0;
     compare->asked_at = compare->asked_count = compare->rounds = 0;
-    compare->differ = compare->bytes = 0;
+    compare->differ = compare->bytes = compare->dropped = 0;
     compare->scanned = (fb_id){{0}};
     memset(compare->dots_after, 0, sizeof compare->dots_after);
     compare->front[0] = (fb_path){.depth = 0};
@@ -744,7 +728,7 @@ static void on_compare(fb_node *node, uint32_t index)
     if (!area->used || !area->doubt || MUTANT(DOUBT_IGNORED, false, true)) return;
     /* What is still wanted may be skipped as well. */
     uint32_t link = choose_link(node, area, compare->link);
-    if (link == FB_NONE) return; /* a link opens, or more is skipped */
+    if (link == FB_NONE) return; /* a link opens, rights change, or more is skipped */
     if (compare->used || compare->cleared != 0 || area->wants != 0 || area->mending) {
         later(node, index, 1);
         return;

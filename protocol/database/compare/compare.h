@@ -41,11 +41,13 @@ typedef struct fb_compare {
     uint32_t area;
     uint32_t link;
     uint64_t link_number;
+    uint32_t member;
     uint32_t call;
     uint64_t serial;
-    uint32_t rounds; /* calls for nodes */
-    uint64_t bytes;  /* of them */
-    uint64_t differ; /* items that differ, here or there */
+    uint32_t rounds;  /* calls for nodes */
+    uint64_t bytes;   /* of them */
+    uint64_t differ;  /* items that differ, here or there */
+    uint64_t dropped; /* dots that were taken away */
     uint8_t *piece;
     uint32_t piece_len;
     /* Most nodes never compare: what is below is not touched before one does. */

@@ -7,6 +7,7 @@
  * again, and the changes are merged. */
 #include "protocol/base/mutant.h"
 #include "protocol/core/node_id.h"
+#include "protocol/database/compare/believe.h"
 #include "protocol/database/state.h"
 #include "protocol/envelope/json.h"
 
@@ -184,7 +185,10 @@ static fb_status judge_epoch(const fb_node *node, judged *j)
     return FB_OK;
 }
 
-/* Is what the peer says to be folded below what the members have said to hold? Above that nobody
+/* Only who may write here is believed that something is folded (compare/believe.h): nothing proves
+ * it, and it counts as covered then, whatever lives of it.
+ *
+ * Is what the peer says to be folded below what the members have said to hold? Above that nobody
  * folds, so as a rule it withholds something, and another peer has it. A report may say less than
  * was folded, though: of a member that was out meanwhile, or whose store was set back. So when for
  * a while nobody brought what it hides it is believed. Each such gap is waited for anew: or who has
@@ -193,6 +197,12 @@ static fb_status judge_epoch(const fb_node *node, judged *j)
 static fb_status judge_gap(fb_node *node, const judged *j)
 {
     const fb_batch *b = j->batch;
+    /* Of a report nothing lives when the life has a later one, and that one is at hand. */
+    bool reports = fb_area_get(node, j->area)->kind == FB_AREA_REPORTS;
+    if (!reports && !fb_believes(node, j->area, j->fetch->member)) {
+        fb_area_get(node, j->area)->hidden = true;
+        return FB_ERR_BATCH_CHAIN;
+    }
     if (MUTANT(GAP_ANYWHERE, b->number - 1 <= j->folded->upto, true)) {
         return j->own_area ? FB_ERR_BATCH_CHAIN : FB_OK;
     }
@@ -667,12 +677,13 @@ static void fold(fb_node *node, const judged *j, fb_span bytes)
 /* What the batches before did is not known here: something that they replaced may live. */
 static void skipped(fb_node *node, const judged *j)
 {
-    uint8_t bytes[48];
+    uint8_t bytes[64];
     fb_writer w = fb_writer_of(bytes, sizeof bytes);
     fb_write_id(&w, fb_area_get(node, j->area)->id);
     fb_write_id(&w, j->signer);
     fb_write_u64(&w, j->batch->incarnation);
     fb_write_u64(&w, j->batch->first_seq - 1);
+    fb_write_id(&w, fb_member_id(node, j->fetch->member));
     fb_observe(node, FB_FACT_SKIPPED, fb_w_building(node), j->batch->number, fb_writer_span(&w));
     fb_count(node, FB_COUNTER_BATCHES_SKIPPED, 1);
     fb_doubt(node, j->area, true);
@@ -690,7 +701,10 @@ static void commit(fb_node *node, const judged *j, const fb_fetch *fetch, fb_spa
         node,
         fb_key_batch(key, fb_area_get(node, j->area)->local, j->signer, b->incarnation, b->number),
         bytes);
-    if (j->skips) skipped(node, j);
+    if (j->skips) {
+        skipped(node, j);
+        node->database->fetches[j->c->fetch].skips++;
+    }
     advance_vector(node, j);
     observe_applied(node, j, fetch->link_number);
     bool of_own = fb_id_equal(j->signer, node->self);

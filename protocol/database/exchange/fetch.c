@@ -10,6 +10,7 @@
  * what else was asked for goes on in another one at once, and this claim when what it waits for is
  * there. */
 #include "protocol/base/mutant.h"
+#include "protocol/database/compare/believe.h"
 #include "protocol/database/state.h"
 
 #define BACK_OFF_MAX_NS (UINT64_C(300) * 1000000000)
@@ -182,6 +183,7 @@ static bool begin_call(fb_node *node, uint32_t index, uint32_t link)
     *fetch = (fb_fetch){.used = true,
                         .area = index,
                         .link = link,
+                        .member = fb_link_at(node, link)->member,
                         .serial = ++db->serial,
                         .link_number = fb_link_at(node, link)->number,
                         .heard_ns = node->mono_ns,
@@ -342,6 +344,11 @@ static void finish(fb_node *node, uint32_t slot)
         }
     }
     fetch->used = false;
+    if (fetch->skips != 0) {
+        fb_believe_log(node, "batches were taken for folded, as this member has it",
+                       fb_member_id(node, fetch->member), fb_area_get(node, index)->id,
+                       fetch->skips);
+    }
     if (fb_area_get(node, index)->doubt) fb_doubt(node, index, false);
     fb_fetch_go(node, index);
     if (db->fetch_hungry) {

@@ -29,12 +29,14 @@ typedef struct fb_fetch {
     bool busy;   /* an operation applies a batch of the piece */
     bool heard;  /* a batch came, whatever became of it */
     bool progress;
-    bool refused; /* a batch was forged */
+    bool refused;   /* a batch was forged */
+    uint32_t skips; /* batches that came behind folded ones */
     uint32_t node_count;
     fb_id nodes[FB_FETCH_RANGES_MAX]; /* that it still asks for */
     uint64_t heard_ns;                /* when the last batch came, or it began */
     uint32_t area;
     uint32_t link;
+    uint32_t member; /* whom it asks */
     uint32_t call;
     uint64_t serial;
     uint64_t link_number;

@@ -127,6 +127,17 @@ uint64_t fb_wanted_gap_since(fb_node *node, uint32_t slot, fb_id peer, uint64_t 
     return since;
 }
 
+void fb_wanted_hurry(fb_node *node, uint32_t area)
+{
+    for (uint32_t at = fb_area_get(node, area)->wants; at != 0;) {
+        fb_wanted *wanted = fb_wanted_get(node, at - 1);
+        uint32_t index = at - 1;
+        at = wanted->next;
+        wanted->back_off_ns = wanted->again_ns = 0;
+        fb_wanted_touch(node, index);
+    }
+}
+
 /* A claim of this link about another life of the node, that no call asks for: where there is no
  * room for both the news stand for it. */
 static uint32_t find_other(const fb_node *node, uint32_t area, fb_id peer, uint32_t link)

@@ -51,6 +51,8 @@ uint32_t fb_wanted_asked(const fb_node *node, uint32_t fetch, fb_id peer);
  */
 uint64_t fb_wanted_gap_since(fb_node *node, uint32_t fetch, fb_id peer, uint64_t incarnation,
                              uint64_t number);
+/* What is wanted of an area is asked for again without a pause. */
+void fb_wanted_hurry(fb_node *node, uint32_t area);
 /* Nobody has it: counted and forgotten. */
 void fb_wanted_drop(fb_node *node, uint32_t wanted);
 void fb_wanted_link_down(fb_node *node, uint32_t link);

@@ -2,7 +2,10 @@
 /* A bounded memory of 64-bit keys with a few words each: what checks saw lately.
  *
  * Two tables: new keys go to the young one; when it is half full the old one is forgotten and they
- * change places. So at least the last quarter of all places is remembered, at no cost of ageing. */
+ * change places. So at least the last quarter of all places is remembered, at no cost of ageing.
+ *
+ * Each begins small and doubles as it fills: a short run would otherwise touch a page of memory for
+ * every key, and pages are what most of a short run's time goes to. */
 #ifndef FB_SIM_WORLD_MEMO_H
 #define FB_SIM_WORLD_MEMO_H
 
@@ -11,10 +14,12 @@
 #define FB_SIM_MEMO_VALUES_MAX 7u
 
 typedef struct fb_sim_memo {
-    uint64_t *tables[2]; /* of places: a key, 0 for a free one, and its values */
-    uint32_t mask;
-    uint32_t stride; /* words of a place */
-    uint32_t used;   /* places of the young one */
+    uint64_t *tables[2]; /* of places: a key, 0 for a free one, and its values. One of 2^k places
+                            stands behind all the smaller ones that it was */
+    uint32_t masks[2];   /* of each as large as it is now */
+    uint32_t mask;       /* of one that grows no more */
+    uint32_t stride;     /* words of a place */
+    uint32_t used;       /* places of the young one */
     uint8_t young;
     uint32_t turns; /* how often they changed places: from the second time on keys are forgotten */
 } fb_sim_memo;

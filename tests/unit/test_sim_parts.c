@@ -178,6 +178,33 @@ static void nothing_is_forged_without_a_handle(void **state)
     }
 }
 
+/* While it grows nothing is forgotten, and it stays within what few keys need. */
+static void a_memo_grows_with_its_keys(void **state)
+{
+    (void)state;
+    static uint8_t memory[256 * 1024] __attribute__((aligned(16)));
+    fb_arena arena = {memory, 0, sizeof memory};
+    fb_sim_memo memo;
+    fb_sim_memo_init(&memo, &arena, 2048, 2);
+    for (uint64_t i = 1; i <= 1024; i++) {
+        uint64_t *values = fb_sim_memo_at(&memo, i * 977);
+        assert_true(values[0] == 0 && values[1] == 0);
+        values[0] = i;
+        values[1] = ~i;
+        for (uint64_t k = 1 + i / 2; k <= i; k++) {
+            const uint64_t *known = fb_sim_memo_find(&memo, k * 977);
+            assert_non_null(known);
+            assert_true(known[0] == k && known[1] == ~k);
+        }
+        if (i == 16) assert_true(memo.masks[memo.young] < 64);
+    }
+    assert_int_equal(memo.turns, 0);
+    fb_sim_memo_zero(&memo, 1);
+    assert_true(fb_sim_memo_find(&memo, 977)[0] == 1 && fb_sim_memo_find(&memo, 977)[1] == 0);
+    fb_sim_memo_clear(&memo);
+    for (uint64_t i = 1; i <= 1024; i++) assert_null(fb_sim_memo_find(&memo, i * 977));
+}
+
 static void a_memo_keeps_its_last_quarter(void **state)
 {
     (void)state;
@@ -204,6 +231,7 @@ int main(void)
         cmocka_unit_test(exponential_draws_have_their_mean),
         cmocka_unit_test(log_lines_are_outside_the_trace),
         cmocka_unit_test(nothing_is_forged_without_a_handle),
+        cmocka_unit_test(a_memo_grows_with_its_keys),
         cmocka_unit_test(a_memo_keeps_its_last_quarter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

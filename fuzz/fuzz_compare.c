@@ -61,7 +61,9 @@ static fb_status from_peer(fb_node *node, const fb_event *event)
     return FB_OK;
 }
 
-/* b: of an end its status, of a request its credit. Arguments of `verify` are an area alone. */
+/* b: of an end its status, of a request its credit. Arguments of `verify` are an area alone; so are
+ * those of `areas`, which is known by its credit. */
+#define AREAS_CREDIT 4096u
 static void peer(world *w, uint64_t what, uint64_t b, fb_span bytes)
 {
     uint8_t *copy = copy_of(bytes);
@@ -69,7 +71,9 @@ static void peer(world *w, uint64_t what, uint64_t b, fb_span bytes)
         .kind = FROM_PEER,
         .a = what,
         .b = b,
-        .c = bytes.len == sizeof(fb_id) ? FB_METHOD_VERIFY : FB_METHOD_COMPARE,
+        .c = bytes.len != sizeof(fb_id) ? FB_METHOD_COMPARE
+             : b == AREAS_CREDIT        ? FB_METHOD_AREAS
+                                        : FB_METHOD_VERIFY,
         .len = (uint32_t)bytes.len,
         .bytes = copy,
     };
@@ -236,12 +240,18 @@ static void call(world *w, uint8_t choice, bool built, fb_reader *r)
     if (!out.failed) peer(w, REQUEST, (choice & 128) != 0 ? 8192 : 1u << 20, fb_writer_span(&out));
 }
 
-/* A client asks whether node 1 holds the same. */
+/* A client asks whether node 1 holds the same, or which collections it has. */
 static void ask_whether_same(world *w, uint8_t choice)
 {
     uint8_t bytes[128];
     fb_writer out = fb_writer_of(bytes, sizeof bytes);
     fb_write_id(&out, w->space);
+    if ((choice & 4) != 0) {
+        fb_write_id(&out, fb_node_self(w->machines[1].node));
+        fb_write_id(&out, (fb_id){{0}});
+        ask(w, 0, FB_VERB_PEER_AREAS, fb_writer_span(&out));
+        return;
+    }
     fb_write_u8(&out, FB_AREA_COLLECTION);
     fb_write_span16(&out, fb_span_text((choice & 1) != 0 ? "tasks" : "notes"));
     fb_write_id(&out, fb_node_self(w->machines[(choice & 2) != 0 ? 0 : 1].node));
@@ -259,7 +269,17 @@ static void verify(world *w, uint8_t choice)
         fb_id id = area->id;
         id.b[15] ^= choice >> 7;
         fb_write_id(&out, id);
-        peer(w, REQUEST, (choice & 2) != 0 ? 8 : 8192, fb_writer_span(&out));
+        uint64_t credit = (choice & 2) != 0 ? 8 : 8192;
+        peer(w, REQUEST, (choice & 4) != 0 ? AREAS_CREDIT : credit, fb_writer_span(&out));
+        return;
+    }
+    if ((choice & 32) != 0) {
+        /* One collection, with something of it wrong. */
+        fb_write_u16(&out, choice >> 1 & 3);
+        fb_write_id(&out, area->id);
+        fb_write_u8(&out, (choice & 8) != 0 ? FB_AREA_SPACE : FB_AREA_COLLECTION);
+        fb_write_span16(&out, fb_span_text((choice & 16) != 0 ? "tasks" : "notes"));
+        peer(w, PIECE, 0, fb_writer_span(&out));
         return;
     }
     fb_write_u8(&out, choice >> 1 & 1);

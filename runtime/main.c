@@ -185,9 +185,10 @@ static const fb_command commands[] = {
     {"verify", "SPACE [--peers]", "is what this node holds of a space whole?", "peers",
      "Reads every record at one moment, whether the node runs or not, and works out all\n"
      "fingerprints anew. What is wrong is named on standard error; exit code 6.\n"
-     "  --peers  ask each member that is linked whether it holds the same, and say where not;\n"
-     "           the node has to run. Exit code 6: members with the same changes hold other\n"
-     "           records; 75: changes are on their way, ask again; 3: no member is linked",
+     "  --peers  ask each member which collections it has and whether it holds the same, and say\n"
+     "           where not; the node has to run. Exit code 6: members with the same changes hold\n"
+     "           other records; 75: changes are on their way, ask again; 3: some member is not\n"
+     "           linked, so it was not asked, and all others hold the same",
      1, 1, fb_cmd_verify, NULL},
 
     {"conflicts list", "SPACE", "fields that have more than one value", "",

@@ -98,6 +98,7 @@
 #define FB_COMPARE_DOTS_MAX           96u  /* of a record that is asked about */
 #define FB_COMPARES_SERVED            4u   /* comparisons of others at once */
 #define FB_VERIFIES_MAX               4u   /* questions whether a peer holds the same, at once */
+#define FB_PEER_AREAS_MAX             4u   /* questions which collections a peer has, at once */
 #define FB_VERIFY_NAMED_MAX           16u  /* records that differ, of those that are named */
 #define FB_FOLD_FRESH_MIN             16u  /* batches that come before another pass begins */
 #define FB_SPACE_NAME_BYTES_MAX       200u

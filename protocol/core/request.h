@@ -133,6 +133,11 @@ typedef enum fb_verb {
      * the id of one that is here. FB_ERR_UNREACHABLE: no link to that member; FB_ERR_BUSY */
     FB_VERB_RECORD_VERIFY = 47,
 
+    /* space id, node id of a member, area id after which it goes on (zeros: from the first) -> the
+     * collections that it says to have: u16 count, each: area id, u8 kind, span16 name; ask on
+     * until none come. FB_ERR_UNREACHABLE: no link to that member; FB_ERR_BUSY */
+    FB_VERB_PEER_AREAS = 48,
+
     /* space id, u16 count, each an area id -> nothing: announces `changed` of these areas, held
      * here or not. The replication engine's own entrance, for the bench and the conformance
      * adapter. */

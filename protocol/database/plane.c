@@ -21,6 +21,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_fold_layout(node);
     fb_compare_layout(node, arena);
     fb_verify_layout(node, arena);
+    fb_peer_areas_layout(node, arena);
     fb_put_layout(node, arena);
     fb_get_layout(node);
     fb_area_list_layout(node);
@@ -41,6 +42,7 @@ static void reset(fb_node *node)
     fb_vector_exchange_reset(node);
     fb_compare_reset(node);
     fb_verify_reset(node);
+    fb_peer_areas_reset(node);
     fb_put_reset(node);
     fb_watch_reset(node);
     fb_cut_reset(node);

@@ -13,6 +13,7 @@
 #include "protocol/database/database.h"
 #include "protocol/database/exchange/exchange.h"
 #include "protocol/database/exchange/fetch.h"
+#include "protocol/database/exchange/peer_areas.h"
 #include "protocol/database/exchange/serve.h"
 #include "protocol/database/exchange/wanted.h"
 #include "protocol/database/fold/fold.h"
@@ -69,6 +70,7 @@ struct fb_database {
     uint32_t watch_count, watch_used;
     fb_compare *compare;
     fb_verify *verifies;
+    fb_peer_areas *peer_areas;
     uint32_t unsettled; /* the first area whose root is not durable yet, plus one */
     fb_compare_serve *compare_serves;
     fb_link_vectors *links;

@@ -14,7 +14,8 @@ typedef enum fb_method {
     FB_METHOD_COMPARE = 3,
     FB_METHOD_VERIFY = 4,
     /* 2 snapshot, 5 resolve: answered with FB_ERR_CALL_METHOD */
-    FB_METHODS = 6
+    FB_METHOD_AREAS = 6,
+    FB_METHODS = 7
 } fb_method;
 
 /* Caller. One piece of the answer, or its end: `last` with status FB_OK or the error; then the call

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/spaces/{space}/verify: does every member that is linked hold the same of each collection?
- * The node is asked about one pair of member and collection after the other, so that a large space
- * costs it no more at once than a small one. */
+/* GET /v1/spaces/{space}/verify: does every member hold the same of each collection? Each is asked
+ * first which collections it has, as there may be some that are not here. Then the node is asked
+ * about one pair of member and collection after the other, so that a large space costs it no more
+ * at once than a small one. */
 #include <stdlib.h>
 
 #include "protocol/base/assert.h"
@@ -13,10 +14,11 @@
 
 #define MEMBER_APPROVED 1u
 
-/* From best to worst. */
-typedef enum outcome { SAME, UNSURE, BEHIND, DIFFERS, OUTCOMES } outcome;
+/* From best to worst. INCOMPLETE: all that could be asked is the same, and not all could be. */
+typedef enum outcome { SAME, INCOMPLETE, UNSURE, BEHIND, DIFFERS, OUTCOMES } outcome;
 
-static const char *const outcome_names[OUTCOMES] = {"same", "unsure", "behind", "differs"};
+static const char *const outcome_names[OUTCOMES] = {"same", "incomplete", "unsure", "behind",
+                                                    "differs"};
 
 typedef struct collection {
     fb_id id;
@@ -30,6 +32,7 @@ typedef struct verify {
     size_t collection_count, collection_at;
     size_t reached; /* members that answered */
     outcome worst, peer;
+    fb_id listed; /* the last collection that the member at hand has named */
 } verify;
 
 static void verify_end(fb_exchange *x)
@@ -51,6 +54,8 @@ static void *grown(void *array, size_t count, size_t each)
 }
 
 static void next(fb_exchange *x);
+static void member_next(fb_exchange *x);
+static void list_ask(fb_exchange *x);
 
 static void peer_close(fb_exchange *x, const char *status)
 {
@@ -66,7 +71,6 @@ static void peer_close(fb_exchange *x, const char *status)
 static void judged(fb_exchange *x, outcome what)
 {
     verify *v = x->own;
-    if (v->collection_at == 0) v->reached++;
     if (what > v->peer) v->peer = what;
     if (what > v->worst) v->worst = what;
     fb_json_member(&x->out, "status", outcome_names[what]);
@@ -110,9 +114,9 @@ static void pair_told(fb_exchange *x, fb_error error, fb_span answer)
     verify *v = x->own;
     if (error == FB_ERR_UNREACHABLE || error == FB_ERR_NOT_FOUND) {
         /* What was not compared of one that went on the way may differ. */
-        if (v->collection_at > 0 && v->worst < UNSURE) v->worst = UNSURE;
+        if (v->worst < UNSURE) v->worst = UNSURE;
         peer_close(x, "unreachable");
-        next(x);
+        member_next(x);
         return;
     }
     fb_text *out = &x->out;
@@ -121,6 +125,7 @@ static void pair_told(fb_exchange *x, fb_error error, fb_span answer)
     fb_json_span(out, "collection", fb_span_of(c->name.p, c->name.len));
     if (error == FB_ERR_AREA_UNKNOWN) {
         judged(x, BEHIND); /* nothing of it has come there */
+        fb_json_member(out, "missing", "there");
     } else if (error != FB_OK) {
         judged(x, UNSURE);
         fb_json_error(out, "error", error);
@@ -136,30 +141,100 @@ static void pair_told(fb_exchange *x, fb_error error, fb_span answer)
 static void finish(fb_exchange *x)
 {
     const verify *v = x->own;
-    bool alone = v->worst == SAME && v->reached == 0 && v->member_count > 0;
+    bool alone = v->reached == 0 && v->member_count > 0;
     fb_json_close(&x->out, ']');
-    fb_json_member(&x->out, "status",
-                   alone && v->collection_count > 0 ? "unreachable" : outcome_names[v->worst]);
+    fb_json_member(&x->out, "status", alone ? "unreachable" : outcome_names[v->worst]);
     fb_exchange_finish(x, 200, true);
 }
 
-/* The next pair of member and collection. */
-static void next(fb_exchange *x)
+static bool is_here(const verify *v, fb_id id)
+{
+    for (size_t i = 0; i < v->collection_count; i++) {
+        if (fb_id_equal(v->collections[i].id, id)) return true;
+    }
+    return false;
+}
+
+/* A page of what the member has. */
+static void list_told(fb_exchange *x, fb_error error, fb_span answer)
 {
     verify *v = x->own;
-    if (v->collection_at > 0 && v->collection_at == v->collection_count) {
-        peer_close(x, outcome_names[v->peer]);
+    bool first = fb_id_is_zero(v->listed);
+    if (error == FB_ERR_UNREACHABLE || error == FB_ERR_NOT_FOUND) {
+        outcome least = first ? INCOMPLETE : UNSURE;
+        if (v->worst < least) v->worst = least;
+        peer_close(x, "unreachable");
+        member_next(x);
+        return;
     }
-    if (v->member_at == v->member_count || v->collection_count == 0) {
+    if (first) v->reached++;
+    if (error != FB_OK) {
+        /* What it has beside what is here is not known. */
+        fb_json_open(&x->out, NULL, '{');
+        judged(x, UNSURE);
+        fb_json_error(&x->out, "error", error);
+        fb_json_close(&x->out, '}');
+        next(x);
+        return;
+    }
+    fb_reader r = fb_reader_of(answer);
+    uint16_t count = fb_read_u16(&r);
+    for (uint16_t i = 0; i < count; i++) {
+        v->listed = fb_read_id(&r);
+        uint8_t kind = fb_read_u8(&r);
+        fb_span name = fb_read_span16(&r);
+        if (r.failed || kind != FB_AREA_COLLECTION || is_here(v, v->listed)) continue;
+        fb_json_open(&x->out, NULL, '{');
+        fb_json_span(&x->out, "collection", name);
+        judged(x, BEHIND);
+        fb_json_member(&x->out, "missing", "here");
+        fb_json_close(&x->out, '}');
+    }
+    if (!fb_reader_done(&r)) {
+        fb_exchange_finish(x, 200, false);
+    } else if (count != 0) {
+        list_ask(x);
+    } else {
+        next(x);
+    }
+}
+
+static void list_ask(fb_exchange *x)
+{
+    const verify *v = x->own;
+    uint8_t room[48];
+    fb_writer w = fb_writer_of(room, sizeof room);
+    fb_write_id(&w, x->space);
+    fb_write_id(&w, v->members[v->member_at]);
+    fb_write_id(&w, v->listed);
+    fb_exchange_ask(x, FB_VERB_PEER_AREAS, 0, fb_writer_span(&w), list_told);
+}
+
+static void member_next(fb_exchange *x)
+{
+    verify *v = x->own;
+    if (v->member_at == v->member_count) {
         finish(x);
         return;
     }
     fb_id member = v->members[v->member_at];
-    if (v->collection_at == 0) {
-        fb_json_open(&x->out, NULL, '{');
-        fb_json_hex(&x->out, "node_id", member.b, sizeof member.b);
-        fb_json_open(&x->out, "collections", '[');
+    fb_json_open(&x->out, NULL, '{');
+    fb_json_hex(&x->out, "node_id", member.b, sizeof member.b);
+    fb_json_open(&x->out, "collections", '[');
+    v->listed = (fb_id){{0}};
+    list_ask(x);
+}
+
+/* The next pair of this member and a collection. */
+static void next(fb_exchange *x)
+{
+    verify *v = x->own;
+    if (v->collection_at == v->collection_count) {
+        peer_close(x, outcome_names[v->peer]);
+        member_next(x);
+        return;
     }
+    fb_id member = v->members[v->member_at];
     uint8_t room[16 + 1 + 16 + 16];
     fb_writer w = fb_writer_of(room, sizeof room);
     fb_write_id(&w, x->space);
@@ -207,7 +282,7 @@ static void areas_told(fb_exchange *x, fb_error error, fb_span answer)
     } else if (count != 0) {
         areas_ask(x, last);
     } else {
-        next(x);
+        member_next(x);
     }
 }
 

@@ -178,11 +178,9 @@ static fb_exit peers_exit(const json_t *peers)
     static const struct {
         const char *status;
         fb_exit exit;
-    } exits[] = {{"same", FB_EXIT_OK},
-                 {"differs", FB_EXIT_DEGRADED},
-                 {"behind", FB_EXIT_AGAIN},
-                 {"unsure", FB_EXIT_AGAIN},
-                 {"unreachable", FB_EXIT_UNREACHABLE}};
+    } exits[] = {{"same", FB_EXIT_OK},          {"incomplete", FB_EXIT_UNREACHABLE},
+                 {"differs", FB_EXIT_DEGRADED}, {"behind", FB_EXIT_AGAIN},
+                 {"unsure", FB_EXIT_AGAIN},     {"unreachable", FB_EXIT_UNREACHABLE}};
     const char *status = json_string_value(json_object_get(peers, "status"));
     for (size_t i = 0; status != NULL && i < sizeof exits / sizeof exits[0]; i++) {
         if (strcmp(status, exits[i].status) == 0) return exits[i].exit;

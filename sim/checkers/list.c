@@ -107,6 +107,7 @@ const fb_sim_check *const fb_sim_check_list[] = {
     &fb_sim_check_dead_are_folded,
     &fb_sim_check_verified_same,
     &fb_sim_check_reported_is_held,
+    &fb_sim_check_listed_is_held,
     &fb_sim_check_compare_in_proportion,
     &fb_sim_check_put_out_is_shut,
     &fb_sim_check_listed_is_durable,

@@ -65,6 +65,7 @@ extern const fb_sim_check fb_sim_check_folded_below_cut;
 extern const fb_sim_check fb_sim_check_dead_are_folded;
 extern const fb_sim_check fb_sim_check_verified_same;
 extern const fb_sim_check fb_sim_check_reported_is_held;
+extern const fb_sim_check fb_sim_check_listed_is_held;
 extern const fb_sim_check fb_sim_check_compare_in_proportion;
 extern const fb_sim_check fb_sim_check_listed_is_durable;
 

@@ -43,7 +43,10 @@ static uint64_t database_count(const fb_node *core, left_over *out)
     uint64_t verifies = 0;
     for (uint32_t i = 0; i < FB_VERIFIES_MAX; i++) verifies += db->verifies[i].used;
     out[7] = (left_over){"questions about fingerprints", verifies, false};
-    return 8;
+    uint64_t listings = 0;
+    for (uint32_t i = 0; i < FB_PEER_AREAS_MAX; i++) listings += db->peer_areas[i].used;
+    out[8] = (left_over){"questions about collections", listings, false};
+    return 9;
 }
 
 static uint64_t others_count(const fb_node *core, left_over *out)

@@ -26,7 +26,7 @@ const char fb_sim_collection[] = "notes";
 
 const char *const fb_sim_operation_names[FB_SIM_OPS] = {
     "put",    "change", "delete", "get",     "list",   "stranger", "add",
-    "insert", "remove", "watch",  "members", "verify", "reported"};
+    "insert", "remove", "watch",  "members", "verify", "reported", "collections"};
 
 void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
 {
@@ -197,10 +197,12 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
         fb_write_id(w, world->spaces[fb_sim_op_space(world, op->operation, op->record)]);
         return FB_VERB_SPACE_MEMBERS;
     }
-    if (op->operation == FB_SIM_OP_REPORTED) {
+    if (op->operation >= FB_SIM_OP_REPORTED) {
         fb_write_id(w, world->spaces[fb_sim_op_space(world, op->operation, op->record)]);
         fb_write_id(w, world->nodes[op->items % world->config.nodes].id);
-        return FB_VERB_SPACE_REPORTED;
+        if (op->operation == FB_SIM_OP_REPORTED) return FB_VERB_SPACE_REPORTED;
+        fb_write_id(w, zero);
+        return FB_VERB_PEER_AREAS;
     }
     write_collection(world, w, fb_sim_op_space(world, op->operation, op->record));
     fb_id record = fb_sim_record_id(world, op->record);
@@ -252,7 +254,7 @@ static fb_verb write_arguments(const fb_sim_world *world, uint32_t node, const f
 
 static fb_sim_operation draw_operation(const fb_sim_workload *work, uint64_t bits)
 {
-    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1, 1, 1, 1};
+    static const uint8_t weights[FB_SIM_OPS] = {4, 8, 2, 4, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1};
     uint32_t total = 0;
     for (uint32_t i = 0; i < FB_SIM_OPS; i++) total += work->on[i] ? weights[i] : 0;
     uint32_t at = (uint32_t)(bits % total);

@@ -31,10 +31,11 @@ typedef enum fb_sim_operation {
     FB_SIM_OP_ADD,      /* to the record's counter */
     FB_SIM_OP_INSERT,   /* into its set */
     FB_SIM_OP_REMOVE,
-    FB_SIM_OP_WATCH,    /* feeds.h */
-    FB_SIM_OP_MEMBERS,  /* of the record's space */
-    FB_SIM_OP_VERIFY,   /* whether another node holds the same */
-    FB_SIM_OP_REPORTED, /* what another node has said to hold */
+    FB_SIM_OP_WATCH,       /* feeds.h */
+    FB_SIM_OP_MEMBERS,     /* of the record's space */
+    FB_SIM_OP_VERIFY,      /* whether another node holds the same */
+    FB_SIM_OP_REPORTED,    /* what another node has said to hold */
+    FB_SIM_OP_COLLECTIONS, /* which ones another node has */
     FB_SIM_OPS
 } fb_sim_operation;
 

@@ -15,7 +15,8 @@ def ask(node):
     """What is said, and the exit code that goes with it."""
     done = subprocess.run([BIN, "verify", "team", "--peers", "--json", "--home", str(node.home)],
                           text=True, capture_output=True, env=node.env, check=False)
-    codes = {"same": 0, "behind": 75, "unsure": 75, "differs": 6, "unreachable": 3}
+    codes = {"same": 0, "behind": 75, "unsure": 75, "differs": 6, "incomplete": 3,
+             "unreachable": 3}
     said = json.loads(done.stdout)
     assert done.returncode == codes[said["status"]], done
     return said
@@ -105,8 +106,13 @@ def test_equal_differing_and_gone(net):
     code, text = b.refused("verify", "team")
     assert code == 6 and "its fingerprint is not that of its records" in text
     assert a.json("verify", "team")["damaged"] == 0
+    # One of them is not there: what was not asked is not the same.
+    assert b.stop() == 0
+    said = settled(a, "incomplete")
+    assert {p["node_id"]: p["status"] for p in said["peers"]} == {c.id: "same",
+                                                                  b.id: "unreachable"}
     # Nobody is there any more.
-    assert b.stop() == 0 and c.stop() == 0
+    assert c.stop() == 0
     said = settled(a, "unreachable")
     assert {p["status"] for p in said["peers"]} == {"unreachable"}
     assert a.stop() == 0
@@ -123,3 +129,4 @@ def test_alone_and_without_collections(net):
     put(node, "notes", "n=1")
     said = ask(node)
     assert said["status"] == "same" and said["peers"] == []
+

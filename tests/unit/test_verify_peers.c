@@ -22,6 +22,13 @@ typedef struct pair {
     uint8_t state;
 } pair;
 
+/* What a member says of its collections: those that are here are left out. */
+typedef struct list {
+    fb_error error;
+    bool more; /* it has "odds" as well */
+} list;
+
+static const list *lists;
 static const pair *answers;
 static bool listed; /* the collections were told */
 
@@ -55,16 +62,30 @@ static void areas_write(fb_writer *w)
     listed = true;
 }
 
+static fb_error list_write(fb_writer *w, fb_span arguments)
+{
+    fb_reader r = fb_reader_of(arguments);
+    fb_read_id(&r);
+    const list *says = &lists[fb_read_id(&r).b[0] - 1];
+    bool first = fb_id_is_zero(fb_read_id(&r));
+    fb_write_u16(w, first && says->more ? 1 : 0);
+    if (!first || !says->more) return first ? says->error : FB_OK;
+    fb_write_id(w, id_of(200));
+    fb_write_u8(w, FB_AREA_COLLECTION);
+    fb_write_span16(w, fb_span_text("odds"));
+    return says->error;
+}
+
 bool fb_exchange_ask(fb_exchange *x, fb_verb verb, uint64_t principal, fb_span arguments,
                      fb_exchange_step step)
 {
     (void)principal;
-    (void)arguments;
     uint8_t room[512];
     fb_writer w = fb_writer_of(room, sizeof room);
     fb_error error = FB_OK;
     if (verb == FB_VERB_SPACE_MEMBERS) members_write(&w);
     if (verb == FB_VERB_AREAS) areas_write(&w);
+    if (verb == FB_VERB_PEER_AREAS) error = list_write(&w, arguments);
     if (verb == FB_VERB_RECORD_VERIFY) {
         error = answers->error;
         fb_write_u8(&w, answers->state);
@@ -108,11 +129,12 @@ const fb_api_options *fb_api_options_of(const fb_api *api)
 }
 
 /* The last status in the answer is that of all of them. */
-static void expect(const pair *pairs, size_t count, const char *status)
+static void expect_lists(const list *said, const pair *pairs, size_t count, const char *status)
 {
     fb_exchange x = {.url = NULL};
     char end[64];
     answers = pairs;
+    lists = said;
     listed = false;
     fb_get_verify(&x);
     assert_int_equal(x.status, 200);
@@ -120,8 +142,17 @@ static void expect(const pair *pairs, size_t count, const char *status)
     int len = snprintf(end, sizeof end, "],\"status\":\"%s\"}", status);
     assert_true(x.out.len > (size_t)len);
     assert_memory_equal(x.out.p + x.out.len - (size_t)len, end, (size_t)len);
+    bool more = said[0].more || said[1].more;
+    assert_int_equal(strstr(x.out.p, "\"odds\",\"status\":\"behind\",\"missing\":\"here\"") != NULL,
+                     more);
     x.own_end(&x);
     fb_text_free(&x.out);
+}
+
+static void expect(const pair *pairs, size_t count, const char *status)
+{
+    static const list all[MEMBERS];
+    expect_lists(all, pairs, count, status);
 }
 
 #define SAYS(...) (const pair[]){__VA_ARGS__}, sizeof((const pair[]){__VA_ARGS__}) / sizeof(pair)
@@ -155,19 +186,41 @@ static void the_worst_of_all_is_said(void **state)
     expect(SAYS(SAME, BUSY, DIFFERS, BEHIND), "differs");
 }
 
-static void members_without_a_link_are_left_out(void **state)
+/* Less than all is never told as all. */
+static void members_without_a_link_leave_it_incomplete(void **state)
 {
     (void)state;
-    expect(SAYS(GONE, SAME, SAME), "same");
-    expect(SAYS(GONE, GONE), "unreachable");
+    static const list first_gone[] = {{FB_ERR_UNREACHABLE, false}, {FB_OK, false}};
+    static const list last_gone[] = {{FB_OK, false}, {FB_ERR_UNREACHABLE, false}};
+    static const list gone[] = {{FB_ERR_UNREACHABLE, false}, {FB_ERR_NOT_FOUND, false}};
+    expect_lists(first_gone, SAYS(SAME, SAME), "incomplete");
+    expect_lists(last_gone, SAYS(SAME, SAME), "incomplete");
+    expect_lists(last_gone, SAYS(SAME, BEHIND), "behind");
+    expect_lists(first_gone, SAYS(SAME, BUSY), "unsure");
+    expect_lists(first_gone, SAYS(DIFFERS, SAME), "differs");
+    expect_lists(gone, NULL, 0, "unreachable");
+}
+
+/* A collection that only a member has. */
+static void what_is_not_here_is_said(void **state)
+{
+    (void)state;
+    static const list more[] = {{FB_OK, false}, {FB_OK, true}};
+    expect_lists(more, SAYS(SAME, SAME, SAME, SAME), "behind");
+    expect_lists(more, SAYS(SAME, DIFFERS, SAME, SAME), "differs");
+    /* What else it has is not known. */
+    static const list silent[] = {{FB_ERR_DEADLINE, false}, {FB_OK, false}};
+    expect_lists(silent, SAYS(SAME, SAME, SAME, SAME), "unsure");
 }
 
 /* What was not compared may differ: a part is never told as the whole. */
 static void a_member_that_goes_on_the_way_makes_it_unsure(void **state)
 {
     (void)state;
+    static const list first_gone[] = {{FB_ERR_UNREACHABLE, false}, {FB_OK, false}};
     expect(SAYS(SAME, GONE, SAME, SAME), "unsure");
-    expect(SAYS(GONE, SAME, GONE), "unsure");
+    expect(SAYS(GONE, SAME, SAME), "unsure");
+    expect_lists(first_gone, SAYS(SAME, GONE), "unsure");
     expect(SAYS(DIFFERS, GONE, GONE), "differs");
 }
 
@@ -175,7 +228,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_worst_of_all_is_said),
-        cmocka_unit_test(members_without_a_link_are_left_out),
+        cmocka_unit_test(members_without_a_link_leave_it_incomplete),
+        cmocka_unit_test(what_is_not_here_is_said),
         cmocka_unit_test(a_member_that_goes_on_the_way_makes_it_unsure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

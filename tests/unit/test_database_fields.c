@@ -57,6 +57,28 @@ static fb_status put(test_net *net, uint32_t i, fb_id space, uint32_t record, ac
     return put_mode(net, i, space, record, 2, a);
 }
 
+/* Plain fields numbered from..upto, all set or all taken away. */
+static fb_status put_many(test_net *net, uint32_t i, fb_id space, uint8_t mode, fb_field_act what,
+                          uint32_t from, uint32_t upto)
+{
+    static const uint8_t zero[16];
+    static uint8_t bytes[70000];
+    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    write_record(&w, space, 1);
+    fb_write_u8(&w, mode);
+    fb_write_u8(&w, 0);
+    fb_write_bytes(&w, zero, 16);
+    fb_write_u16(&w, (uint16_t)(upto - from));
+    for (uint32_t n = from; n < upto; n++) {
+        char name[8];
+        int len = snprintf(name, sizeof name, "%u", (unsigned)n);
+        fb_write_span16(&w, fb_span_of(name, (size_t)len));
+        fb_write_u8(&w, (uint8_t)(what + 1));
+        fb_write_span32(&w, what == FB_ACT_SET ? fb_span_text("1") : (fb_span){NULL, 0});
+    }
+    return test_net_answer(net, i, FB_VERB_RECORD_PUT, &w)->status;
+}
+
 /* Values of the field as shown, a space after each; "" when it is not there. */
 static const char *shown(test_net *net, uint32_t i, fb_id space, uint32_t record, const char *name)
 {
@@ -449,6 +471,53 @@ static void a_record_fits_an_answer(void **state)
     test_net_free(net);
 }
 
+static void large_sizes(fb_options *options)
+{
+    options->sizes = fb_options_default().sizes;
+}
+
+/* A record has no more columns than a change can name, so each can be replaced; one that writers
+ * apart from each other made wider takes what makes it narrower. */
+static void a_record_can_be_replaced(void **state)
+{
+    (void)state;
+    enum { MODE_REPLACE = 1, MODE_CHANGE = 2, MOST = FB_RECORD_FIELDS_MAX };
+    test_net *net = test_net_new(2, large_sizes);
+    fb_id space = test_net_create_space(net, 0);
+    test_net_join(net, 1, 0, space, FB_ROLE_WRITER);
+    assert_int_equal(put_many(net, 0, space, MODE_CHANGE, FB_ACT_SET, 0, MOST + 1), FB_ERR_LIMIT);
+    assert_int_equal(put_many(net, 0, space, MODE_CHANGE, FB_ACT_SET, 0, 200), FB_OK);
+    assert_int_equal(put_many(net, 0, space, MODE_CHANGE, FB_ACT_SET, 200, MOST), FB_OK);
+    const act more = {"more", FB_ACT_SET, "1"}, old = {"7", FB_ACT_SET, "2"};
+    assert_int_equal(put(net, 0, space, 1, more), FB_ERR_LIMIT);
+    assert_int_equal(put(net, 0, space, 1, (act){"s", FB_ACT_INSERT, "1"}), FB_ERR_LIMIT);
+    assert_int_equal(put(net, 0, space, 1, (act){"c", FB_ACT_ADD, "1"}), FB_ERR_LIMIT);
+    assert_string_equal(shown(net, 0, space, 1, "more"), "");
+    assert_int_equal(put(net, 0, space, 1, old), FB_OK);
+    assert_int_equal(put_mode(net, 0, space, 1, MODE_REPLACE, old), FB_OK);
+    assert_string_equal(shown(net, 0, space, 1, "200"), "");
+    /* What is taken away and what comes are named both. */
+    assert_int_equal(put_many(net, 0, space, MODE_REPLACE, FB_ACT_SET, 0, 200), FB_OK);
+    assert_int_equal(put_many(net, 0, space, MODE_REPLACE, FB_ACT_SET, 200, 400), FB_ERR_LIMIT);
+    assert_int_equal(put_many(net, 0, space, MODE_REPLACE, FB_ACT_SET, 200, 256), FB_OK);
+    assert_int_equal(put_many(net, 0, space, MODE_REPLACE, FB_ACT_SET, 200, 400), FB_OK);
+    together(net, space);
+    apart(net);
+    assert_int_equal(put_many(net, 0, space, MODE_CHANGE, FB_ACT_SET, 400, 456), FB_OK);
+    assert_int_equal(put_many(net, 1, space, MODE_CHANGE, FB_ACT_SET, 0, 56), FB_OK);
+    together(net, space);
+    assert_int_equal(put(net, 1, space, 1, more), FB_ERR_LIMIT);
+    assert_int_equal(put_mode(net, 1, space, 1, MODE_REPLACE, old), FB_ERR_LIMIT);
+    assert_int_equal(put(net, 1, space, 1, old), FB_OK);
+    assert_int_equal(put_many(net, 1, space, MODE_CHANGE, FB_ACT_UNSET, 200, 300), FB_OK);
+    assert_int_equal(put_mode(net, 1, space, 1, MODE_REPLACE, old), FB_OK);
+    together(net, space);
+    check_equal(net, space);
+    assert_string_equal(shown(net, 0, space, 1, "7"), "2 ");
+    assert_string_equal(shown(net, 0, space, 1, "399"), "");
+    test_net_free(net);
+}
+
 static void kinds_are_not_mixed(void **state)
 {
     (void)state;
@@ -634,6 +703,7 @@ int main(void)
         cmocka_unit_test(long_elements_are_stored_apart),
         cmocka_unit_test(names_of_collections_have_a_length),
         cmocka_unit_test(a_record_fits_an_answer),
+        cmocka_unit_test(a_record_can_be_replaced),
         cmocka_unit_test(kinds_are_not_mixed),
         cmocka_unit_test(names_of_columns),
         cmocka_unit_test(names_that_are_no_columns),

@@ -294,21 +294,34 @@ static void author_of(const put_context *c, fb_record_write *write)
     if (c->principal != 0) fb_store_be(write->author + 8, c->principal, 8);
 }
 
-/* How large a record is: as it is kept, and as it is shown. */
+/* How large a record is: as it is kept, as it is shown, and in columns. */
 typedef struct extent {
     size_t kept, shown;
+    uint32_t columns;
 } extent;
+
+/* Columns in which something lives: of others only what they await is kept. */
+static uint32_t columns_of(const fb_record *record)
+{
+    if (record->field_count <= FB_RECORD_FIELDS_MAX) return record->field_count;
+    uint32_t living = 0;
+    fb_record_walk walk = fb_record_walk_of(record);
+    fb_record_field column;
+    while (fb_record_next(&walk, &column)) living += column.count != 0;
+    return living;
+}
 
 static extent extent_of(const fb_record *record)
 {
     uint32_t apart = 0;
     return (extent){record->state.len + record->values.len + FB_RECORD_FRAME_BYTES,
-                    fb_show_size(record, INT64_MAX, &apart)};
+                    fb_show_size(record, INT64_MAX, &apart), columns_of(record)};
 }
 
 /* Larger than before, a record must leave room for what others write apart from this, and fit an
- * answer alone: else nobody could read it, and a list of its collection would end at it. What was
- * made larger than that by several writers may always be made smaller. */
+ * answer alone: else nobody could read it, and a list of its collection would end at it. Nor has it
+ * more columns than a change may name: else no write could replace it. What was made larger than
+ * that by several writers may always be made smaller. */
 static fb_status judge_extent(fb_node *node, const put_item *item, const fb_reads *reads,
                               extent before)
 {
@@ -318,7 +331,8 @@ static fb_status judge_extent(fb_node *node, const put_item *item, const fb_read
     bool keeps = after.kept <= before.kept || after.kept <= node->database->record_write_max;
     bool shows =
         after.shown <= before.shown || after.shown + FB_SHOW_HEAD_BYTES <= fb_show_max(node);
-    return (keeps || item->op == FB_CHANGE_DELETE) && shows ? FB_OK : FB_ERR_LIMIT;
+    bool named = after.columns <= before.columns || after.columns <= FB_RECORD_FIELDS_MAX;
+    return (keeps || item->op == FB_CHANGE_DELETE) && shows && named ? FB_OK : FB_ERR_LIMIT;
 }
 
 static fb_status stage_item(fb_node *node, const put_context *c, const put_item *item,

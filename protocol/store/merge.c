@@ -34,6 +34,34 @@ static fb_read_entry overlaid(const fb_write_entry *entry)
     return (fb_read_entry){entry->key, (uint32_t)entry->value.len, entry->value};
 }
 
+/* An item of the operation's own read set, and an entry of an answer that passed fb_merge_check:
+ * neither need be asked what bytes from elsewhere are. */
+static fb_read_item own_item(const uint8_t **p)
+{
+    const uint8_t *head = *p, *low = head + FB_READ_ITEM_HEAD + 2;
+    size_t low_len = fb_load_be16(low - 2);
+    const uint8_t *high = low + low_len + 2;
+    size_t high_len = fb_load_be16(high - 2);
+    *p = high + high_len;
+    return (fb_read_item){.kind = head[0],
+                          .flags = head[1],
+                          .value_bytes = fb_load_be32(head + 2),
+                          .items = fb_load_be32(head + 6),
+                          .bytes = fb_load_be32(head + 10),
+                          .low = {low, low_len},
+                          .high = {high, high_len}};
+}
+
+static fb_read_entry checked_entry(const uint8_t **p)
+{
+    const uint8_t *key = *p + 2;
+    size_t key_len = fb_load_be16(key - 2);
+    const uint8_t *lengths = key + key_len, *value = lengths + 8;
+    size_t value_len = fb_load_be32(lengths + 4);
+    *p = value + value_len;
+    return (fb_read_entry){{key, key_len}, fb_load_be32(lengths), {value, value_len}};
+}
+
 static bool merge_key(fb_store *store, fb_result *result, fb_set **sets, uint32_t set_count,
                       const fb_read_entry *stored)
 {
@@ -80,7 +108,7 @@ static int order_of(fb_span a, fb_span b, bool descending)
 }
 
 static bool merge_range(fb_store *store, fb_result *result, fb_set **sets, uint32_t set_count,
-                        fb_reader *r, uint32_t stored_count)
+                        const uint8_t **answer, uint32_t stored_count)
 {
     bool descending = (result->item.flags & FB_READ_DESCENDING) != 0;
     fb_span low = result->item.low, high = result->item.high;
@@ -95,7 +123,7 @@ static bool merge_range(fb_store *store, fb_result *result, fb_set **sets, uint3
     fb_read_entry stored = {{NULL, 0}, 0, {NULL, 0}};
     uint32_t left = stored_count;
     bool has_stored = left > 0;
-    if (has_stored) stored = fb_read_entry_next(r);
+    if (has_stored) stored = checked_entry(answer);
     fb_span last = {NULL, 0}; /* of what the store gave: a stopped answer ends there */
     for (;;) {
         source *best = NULL; /* the newest set with the next key */
@@ -128,7 +156,7 @@ static bool merge_range(fb_store *store, fb_result *result, fb_set **sets, uint3
         if (order >= 0) {
             last = stored.key;
             has_stored = --left > 0;
-            if (has_stored) stored = fb_read_entry_next(r);
+            if (has_stored) stored = checked_entry(answer);
         }
     }
     result->next = last;
@@ -140,20 +168,20 @@ static bool merge_round(fb_node *node, fb_op *op, const fb_op_round_bytes *round
     fb_store *store = node->store;
     fb_set *sets[FB_WRITE_SETS_KEPT];
     uint32_t set_count = overlay_sets(store, op, round->applied_w, sets);
-    fb_reader items = fb_reader_of(fb_span_of(op->block + round->set_at, round->set_len));
-    fb_reader r = fb_reader_of(values);
+    const uint8_t *items = op->block + round->set_at, *answer = values.p;
     for (uint32_t i = 0; i < round->items; i++) {
         fb_result *result = &store->results[store->result_count++];
-        *result = (fb_result){.item = fb_read_item_next(&items), .first = store->entry_count};
-        result->whole = fb_read_u8(&r) != 0;
-        uint32_t count = fb_read_u32(&r);
+        *result = (fb_result){.item = own_item(&items), .first = store->entry_count};
+        result->whole = answer[0] != 0;
+        uint32_t count = fb_load_be32(answer + 1);
+        answer += 5;
         if (result->item.kind == FB_READ_KEY) {
             fb_read_entry stored;
-            if (count != 0) stored = fb_read_entry_next(&r);
+            if (count != 0) stored = checked_entry(&answer);
             result->whole = true;
             if (!merge_key(store, result, sets, set_count, count != 0 ? &stored : NULL))
                 return false;
-        } else if (!merge_range(store, result, sets, set_count, &r, count)) {
+        } else if (!merge_range(store, result, sets, set_count, &answer, count)) {
             return false;
         }
     }
@@ -177,10 +205,10 @@ bool fb_merge(fb_node *node, fb_op *op)
 bool fb_merge_check(const fb_op *op, fb_span values)
 {
     const fb_op_round_bytes *round = &op->rounds[op->round - 1];
-    fb_reader items = fb_reader_of(fb_span_of(op->block + round->set_at, round->set_len));
+    const uint8_t *items = op->block + round->set_at;
     fb_reader r = fb_reader_of(values);
     for (uint32_t i = 0; i < round->items && !r.failed; i++) {
-        fb_read_item item = fb_read_item_next(&items);
+        fb_read_item item = own_item(&items);
         bool descending = (item.flags & FB_READ_DESCENDING) != 0;
         uint8_t whole = fb_read_u8(&r);
         uint32_t count = fb_read_u32(&r);

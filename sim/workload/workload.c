@@ -37,6 +37,7 @@ void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
         fb_arena_take(arena, (size_t)world->config.nodes * FB_SIM_CLIENTS, sizeof *feeds);
     fb_sim_client *ghosts =
         fb_arena_take(arena, (size_t)world->config.nodes * FB_SIM_GHOSTS, sizeof *ghosts);
+    uint8_t *ghost_places = fb_arena_take(arena, world->config.nodes, 1);
     size_t bytes = FB_SIM_FIELDS * (FB_SIM_PAD_MAX + 64) + 512;
     uint8_t *buffer = fb_arena_take(arena, bytes, 1);
     if (arena->base == NULL) return;
@@ -44,6 +45,7 @@ void fb_sim_workload_init(fb_sim_world *world, fb_arena *arena)
     work->clients = clients;
     work->feeds = feeds;
     work->ghosts = ghosts;
+    work->ghost_places = ghost_places;
     work->buffer = buffer;
     work->buffer_bytes = bytes;
 }
@@ -87,7 +89,7 @@ const fb_sim_client *fb_sim_client_of(const fb_sim_world *world, uint32_t node, 
         const fb_sim_client *client = client_of(world, node, i);
         if (client->request == request) return client;
     }
-    for (uint32_t i = 0; i < FB_SIM_GHOSTS; i++) {
+    for (uint32_t i = 0; i < world->workload->ghost_places[node]; i++) {
         const fb_sim_client *ghost = &world->workload->ghosts[node * FB_SIM_GHOSTS + i];
         if (ghost->request == request && request != 0) return ghost;
     }
@@ -363,6 +365,8 @@ static bool leave(fb_sim_world *world, uint32_t node, fb_sim_client *c)
         *ghost = *c;
         ghost->gone_ns = world->now_ns;
         c->request = 0;
+        uint8_t *places = &world->workload->ghost_places[node];
+        if (*places <= i) *places = (uint8_t)(i + 1);
         return true;
     }
     return false;
@@ -519,7 +523,7 @@ void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)
         if (world->workload->active) work_later(world, node, i);
         return;
     }
-    for (uint32_t i = 0; i < FB_SIM_GHOSTS && reply->c == 0; i++) {
+    for (uint32_t i = 0; i < world->workload->ghost_places[node] && reply->c == 0; i++) {
         fb_sim_client *ghost = &world->workload->ghosts[node * FB_SIM_GHOSTS + i];
         if (ghost->request == reply->a) ghost->request = 0;
     }
@@ -528,9 +532,10 @@ void fb_sim_replied(fb_sim_world *world, uint32_t node, const fb_effect *reply)
 void fb_sim_workload_over(fb_sim_world *world, uint32_t node)
 {
     fb_sim_feeds_over(world, node);
-    for (uint32_t i = 0; i < FB_SIM_GHOSTS; i++) {
+    for (uint32_t i = 0; i < world->workload->ghost_places[node]; i++) {
         world->workload->ghosts[node * FB_SIM_GHOSTS + i].request = 0;
     }
+    world->workload->ghost_places[node] = 0;
     for (uint32_t i = 0; i < FB_SIM_CLIENTS; i++) {
         fb_sim_client *c = client_of(world, node, i);
         if (c->request == 0) continue;

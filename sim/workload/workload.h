@@ -77,6 +77,7 @@ typedef struct fb_sim_workload {
     fb_sim_client *clients;    /* node * FB_SIM_CLIENTS + client */
     struct fb_sim_feed *feeds; /* the same: what clients watch */
     fb_sim_client *ghosts;     /* node * FB_SIM_GHOSTS: the write may still happen */
+    uint8_t *ghost_places;     /* by node: how many of its first ones were in use since its start */
     bool active;
     bool on[FB_SIM_OPS];
     uint64_t think_ns;

@@ -21,8 +21,8 @@ static uint32_t class_of(uint32_t units, uint32_t *rounded)
         *rounded = units == 0 ? 1 : units;
         return *rounded - 1;
     }
-    uint32_t shift = 0;
-    while ((units - 1) >> shift >= 8) shift++;
+    /* So far that three bits are left. */
+    uint32_t shift = 29 - (uint32_t)__builtin_clz(units - 1);
     /* (units - 1) >> shift is 4..7. */
     uint32_t step = ((units - 1) >> shift) + 1;
     *rounded = step << shift;

@@ -33,6 +33,8 @@ endforeach()
 foreach(name malloc calloc realloc strdup)
   target_link_options(test_allocation PRIVATE -Wl,--wrap=${name})
 endforeach()
+# A store whose next write fails when the test says.
+target_link_options(test_store_forget PRIVATE -Wl,--wrap=fb_lmdb_env_write)
 
 # The hashes of this build against the golden file: docs/SIMULATOR.md says what a difference means.
 if(TARGET faberio-sim)

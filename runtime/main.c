@@ -100,6 +100,12 @@ static const fb_command commands[] = {
      "last\n"
      "admin, and for a request that a member has taken.",
      1, 1, fb_cmd_space_leave, NULL},
+    {"space delete", "SPACE --yes", "forget all that this node has of a space", "yes",
+     "On a node that does not run, of a space that it left, was put out of, or is the only\n"
+     "member of. Records, history, members and rights of applications go from its store; other\n"
+     "members keep what they have. Exit code 5 for a member beside others (space leave), 75 when\n"
+     "the node runs. What was interrupted goes on when it is called again.",
+     1, 1, fb_cmd_space_delete, NULL},
     {"space members", "SPACE", "who takes part, with role and status", "", NULL, 1, 1,
      fb_cmd_space_members, NULL},
     {"space approve", "SPACE NODE [--role admin|writer|reader]", "let a node in that asked to join",
@@ -209,8 +215,8 @@ static const fb_command commands[] = {
 /* What the command contract names and this version does not have: said, so that nobody takes it for
  * a mistyped name. */
 static const char *const not_built[] = {
-    "space delete", "file",        "file put",   "file get",       "file list",  "file delete",
-    "policy",       "policy show", "policy set", "policy explain", "key rotate",
+    "file",   "file put",    "file get",   "file list",      "file delete",
+    "policy", "policy show", "policy set", "policy explain", "key rotate",
 };
 
 static void usage(FILE *out)

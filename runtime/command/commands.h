@@ -22,6 +22,7 @@ fb_exit fb_cmd_space_list(fb_cli *cli);
 fb_exit fb_cmd_space_invite(fb_cli *cli);
 fb_exit fb_cmd_space_join(fb_cli *cli);
 fb_exit fb_cmd_space_leave(fb_cli *cli);
+fb_exit fb_cmd_space_delete(fb_cli *cli);
 fb_exit fb_cmd_space_members(fb_cli *cli);
 fb_exit fb_cmd_space_approve(fb_cli *cli);
 fb_exit fb_cmd_space_role(fb_cli *cli);

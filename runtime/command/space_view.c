@@ -6,7 +6,7 @@
 #include "protocol/base/cursor.h"
 #include "protocol/base/uuid.h"
 #include "protocol/database/database.h"
-#include "protocol/space/space.h"
+#include "protocol/space/stored.h"
 #include "protocol/store/keys.h"
 #include "runtime/home.h"
 
@@ -33,23 +33,20 @@ typedef struct wanted {
 static fb_status space_at(fb_space_view *v, fb_span key, fb_span value, void *user)
 {
     wanted *w = user;
-    fb_reader k = fb_reader_of(key), r = fb_reader_of(value);
+    fb_reader k = fb_reader_of(key);
     fb_read_u8(&k);
     uint32_t local = fb_read_u32(&k);
     if (fb_read_u8(&k) != 0) return FB_OK;
-    uint8_t version = fb_read_u8(&r);
-    if (version == 0 || version > FB_SPACE_STORED_VERSION) return FB_ERR_VERSION_NEWER;
-    fb_id id = fb_read_id(&r);
-    /* The creator's key, the recovery key, flags. */
-    fb_read_bytes(&r, (version == 1 ? 32 : 64) + 1);
-    fb_span name = fb_read_span16(&r);
-    if (r.failed) return FB_ERR_STORE_DAMAGED;
-    bool same = w->by_id ? fb_id_equal(id, w->id) : fb_span_equal(name, fb_span_text(w->name));
-    if (!same || w->found) return FB_OK;
+    fb_space_stored space;
+    fb_status status = fb_space_stored_decode(value, &space);
+    if (status != FB_OK) return status;
+    bool same =
+        w->by_id ? fb_id_equal(space.id, w->id) : fb_span_equal(space.name, fb_span_text(w->name));
+    if (!same || space.left || w->found) return FB_OK;
     w->found = true;
     v->local = local;
-    v->id = id;
-    fb_text_bytes(&v->name, name.p, name.len);
+    v->id = space.id;
+    fb_text_bytes(&v->name, space.name.p, space.name.len);
     return FB_OK;
 }
 

@@ -381,7 +381,6 @@ def test_what_is_there_or_not_is_named(net):
 
 
 @pytest.mark.parametrize("args", [
-    ["space", "delete", "s"],
     ["file", "put", "s", "a", "b"], ["file", "list"],
     ["policy", "show"], ["policy", "set"],
     ["policy", "explain"],

@@ -64,6 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fb_envelope draft;
     fb_status as_draft = fb_envelope_draft_protobuf(bytes, &draft, NULL);
     if (status == FB_OK) fb_fuzz_require(as_draft == FB_OK);
+    /* A draft is always read field by field, a message that is as most are in one go. */
+    if (fb_envelope_has(&e, FB_ENVELOPE_SOURCE) && fb_envelope_has(&e, FB_ENVELOPE_SIGNATURE)) {
+        fb_fuzz_require(as_draft == status && draft.readable == e.readable);
+    }
     if (status == FB_ERR_TOO_LARGE) return 0;
 
     Fuzz__Envelope *m = fuzz__envelope__unpack(NULL, size, data);

@@ -50,10 +50,16 @@ static inline bool same_name(fb_span a, fb_span b)
     return fb_word_load(a.p + a.len - 8) == fb_word_load(b.p + b.len - 8);
 }
 
-/* The watched member of that name, or NULL. Watched names have less than 64 bytes. */
+/* False: no watched member has that name, by its length. Watched names have less than 64 bytes. */
+static inline bool may_be_watched(const walk *w, fb_span name, bool escaped)
+{
+    return escaped || (name.len < 64 && (w->lengths >> name.len & 1) != 0);
+}
+
+/* The watched member of that name, or NULL. */
 static fb_json_watch *watched_by(const walk *w, fb_span name, bool escaped)
 {
-    if (!escaped && (name.len > 63 || (w->lengths >> name.len & 1) == 0)) return NULL;
+    if (!may_be_watched(w, name, escaped)) return NULL;
     for (size_t i = 0; i < w->watched; i++) {
         fb_span wanted = w->watch[i].name;
         if (escaped ? fb_json_name_is(name, wanted) : same_name(name, wanted)) return &w->watch[i];
@@ -92,26 +98,35 @@ static bool walk_watched(walk *w, size_t at, fb_span name, bool escaped, fb_json
 
 #define NAME_ROOM 64u
 
-/* A name with escapes or of more than 15 bytes; p is behind its quote. */
-static const uint8_t *walk_long_name(walk *w, const uint8_t *p, fb_span *name, bool *escaped,
-                                     uint32_t *hash)
+/* What is known of a name once it was read. */
+typedef struct walk_read {
+    const uint8_t *p; /* behind its quote; NULL after a fault */
+    fb_span name;     /* as spelled */
+    uint32_t hash;
+    bool escaped;
+} walk_read;
+
+/* A name with escapes or of more than 15 bytes; p is behind its quote. By value: what is handed
+ * over by its address lies in memory for the short names as well. */
+static FB_RARE walk_read walk_long_name(walk *w, const uint8_t *p)
 {
     uint8_t room[NAME_ROOM + FB_JSON_ROOM_MORE];
     fb_json_wanted wanted = {.room = room, .cap = NAME_ROOM};
+    walk_read read = {0};
     size_t at = fb_json_place_at(&w->s, p);
-    p = fb_json_scan_wanted(&w->s, p, &wanted, escaped);
-    if (p == NULL) return NULL;
+    read.p = p = fb_json_scan_wanted(&w->s, p, &wanted, &read.escaped);
+    if (p == NULL) return read;
     /* Of the text itself, as a part of it may have been left for the tail. */
-    *name = fb_span_of(w->s.text.p + at, fb_json_place_at(&w->s, p) - at - 1);
-    if (!*escaped) {
-        *hash = fb_json_name_hash_plain(*name);
+    read.name = fb_span_of(w->s.text.p + at, fb_json_place_at(&w->s, p) - at - 1);
+    if (!read.escaped) {
+        read.hash = fb_json_name_hash_plain(read.name);
     } else if (wanted.fits && wanted.text.len < FB_BLOCK_BYTES) {
-        *hash = fb_json_name_hash_short(room, (unsigned)wanted.text.len);
+        read.hash = fb_json_name_hash_short(room, (unsigned)wanted.text.len);
     } else {
-        *hash =
-            wanted.fits ? fb_json_name_hash_plain(wanted.text) : fb_json_name_hash_escaped(*name);
+        read.hash = wanted.fits ? fb_json_name_hash_plain(wanted.text)
+                                : fb_json_name_hash_escaped(read.name);
     }
-    return p;
+    return read;
 }
 
 /* The name of the next member and its colon; the result is behind it. */
@@ -125,24 +140,27 @@ static inline const uint8_t *walk_name(walk *w, const uint8_t *p, uint32_t depth
     if (w->names.count >= object->most) return fb_json_place_stop_at(s, at, FB_JSON_MEMBERS);
 
     fb_json_watch *known = depth == w->closed_depth ? watched_next(w, p) : NULL;
-    uint32_t hash = 0;
-    bool escaped = false;
-    fb_span name = {p + 1, 0};
+    walk_read read = {.name = {p + 1, 0}};
     if (known != NULL) {
         p += known->name.len + 2;
     } else {
-        name.len = fb_block_first(fb_block_specials(p + 1));
-        if (name.len < FB_BLOCK_BYTES && name.p[name.len] == '"' && name.p + name.len < s->end) {
-            hash = fb_json_name_hash_short(name.p, (unsigned)name.len);
-            p += name.len + 2;
+        unsigned len = fb_block_first(fb_block_specials(p + 1));
+        if (len < FB_BLOCK_BYTES && p[1 + len] == '"' && p + 1 + len < s->end) {
+            read.name.len = len;
+            read.hash = fb_json_name_hash_short(p + 1, len);
+            p += len + 2;
         } else {
-            p = walk_long_name(w, p + 1, &name, &escaped, &hash);
+            read = walk_long_name(w, p + 1);
+            p = read.p;
             if (p == NULL) return NULL;
         }
     }
-    if (depth == 1 && !walk_watched(w, at, name, escaped, known)) return NULL;
+    if (depth == 1 && (w->closed_depth == 1 || may_be_watched(w, read.name, read.escaped)) &&
+        !walk_watched(w, at, read.name, read.escaped, known)) {
+        return NULL;
+    }
     /* A watched name is found again by the list itself. */
-    if (depth != w->member_depth) fb_json_names_add(&w->names, object, hash, at + 1);
+    if (depth != w->member_depth) fb_json_names_add(&w->names, object, read.hash, at + 1);
     p = walk_next(w, p);
     return *p == ':' ? p + 1 : walk_stop(w, p, FB_JSON_SYNTAX);
 }

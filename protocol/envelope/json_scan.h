@@ -97,23 +97,24 @@ FB_RARE const uint8_t *fb_json_scan_any_number(fb_json_place *s, const uint8_t *
 
 static inline const uint8_t *fb_json_scan_number(fb_json_place *s, const uint8_t *start)
 {
-    /* Most are within one block: each run of digits is looked for in one mask. */
+    /* Most are within one block: each run of digits is looked for in one mask. Whether it is one
+     * digit or more can be guessed by nobody, so the first look has one branch, at its end. */
     const uint8_t *p = start + (*start == '-');
     uint32_t digits = fb_block_digits(p);
     unsigned n = fb_block_run(digits);
-    bool good = n != 0 && (n == 1 || *p != '0');
-    if (good && p[n] == '.') {
+    unsigned good = (n != 0) & ((n == 1) | (*p != '0'));
+    if (good != 0 && p[n] == '.') {
         unsigned more = fb_block_run(digits >> (n + 1));
         good = more != 0;
         n += 1 + more;
     }
-    if (good && n < FB_BLOCK_BYTES && (p[n] | 0x20) == 'e') {
+    if (good != 0 && n < FB_BLOCK_BYTES && (p[n] | 0x20) == 'e') {
         n += p[n + 1] == '+' || p[n + 1] == '-' ? 2 : 1;
         unsigned more = n < FB_BLOCK_BYTES ? fb_block_run(digits >> n) : 0;
         good = more != 0;
         n += more;
     }
-    return good && n < FB_BLOCK_BYTES ? p + n : fb_json_scan_any_number(s, start);
+    return (good & (n < FB_BLOCK_BYTES)) != 0 ? p + n : fb_json_scan_any_number(s, start);
 }
 
 /* true, false or null, by its first letter. */

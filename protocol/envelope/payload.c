@@ -9,11 +9,12 @@
 
 enum { OBJECT, SCOPE, INCARNATION, BATCH, WATCHED };
 
-static const fb_span members[WATCHED] = {
-    [OBJECT] = {(const uint8_t *)"object_id", 9},
-    [SCOPE] = {(const uint8_t *)"scope", 5},
-    [INCARNATION] = {(const uint8_t *)"incarnation", 11},
-    [BATCH] = {(const uint8_t *)"batch", 5},
+/* The values are empty: a payload that is known is not scanned. */
+static const fb_json_watch members[WATCHED] = {
+    [OBJECT] = {.name = {(const uint8_t *)"object_id", 9}},
+    [SCOPE] = {.name = {(const uint8_t *)"scope", 5}},
+    [INCARNATION] = {.name = {(const uint8_t *)"incarnation", 11}},
+    [BATCH] = {.name = {(const uint8_t *)"batch", 5}},
 };
 #define MEMBER_LENGTHS (UINT64_C(1) << 9 | UINT64_C(1) << 5 | UINT64_C(1) << 11)
 
@@ -115,10 +116,7 @@ fb_status fb_payload_check_within(fb_span payload, size_t behind, fb_message_typ
     if (payload.len > FB_PAYLOAD_BYTES_MAX) return refuse(detail, "longer than 49,152 bytes");
 
     fb_json_watch watch[WATCHED];
-    for (size_t i = 0; i < WATCHED; i++) {
-        watch[i].name = members[i];
-        watch[i].value = (fb_span){NULL, 0}; /* a payload that is known is not scanned */
-    }
+    memcpy(watch, members, sizeof watch);
     fb_id object;
     bool has_object = begins_with_object(payload, &object);
     bool known = has_object;

@@ -14,10 +14,12 @@
 /* Seen dead, dead for ever, two passes more; and what was put last may not be in the store yet. */
 #define PASSES 8u
 #define PLACES (1u << 13)
+#define AREAS  (1u << 8)
 
 typedef struct state {
-    fb_sim_memo dead; /* batch of a node's life -> the pass in which it was noted as dead */
-    uint32_t pass;    /* of the area that was gone through last */
+    fb_sim_memo dead;   /* batch of a node's life -> the pass in which it was noted as dead */
+    fb_sim_memo looked; /* area in a node's life -> the pass in which it was gone through last */
+    uint32_t pass;      /* of the area that is gone through */
     uint32_t area;
     uint32_t node;
     fb_sim_world *world;
@@ -32,6 +34,7 @@ static void layout(fb_sim_world *world, void *own, fb_arena *arena)
     state local;
     state *s = own != NULL ? own : &local;
     fb_sim_memo_init(&s->dead, arena, PLACES, 1);
+    fb_sim_memo_init(&s->looked, arena, AREAS, 1);
 }
 
 static bool is_there(const uint8_t *entries, uint32_t count, size_t each, const uint8_t *dot)
@@ -61,6 +64,12 @@ static bool is_dead(const fb_sim_store *store, uint32_t local, fb_id id, fb_dot 
         if (is_there(field.siblings, field.count, FB_SIBLING_BYTES, bytes)) return false;
     }
     return true;
+}
+
+/* Of an area, in the node's life at hand. */
+static uint64_t life_of(const fb_sim_world *world, uint32_t node, const fb_area *area)
+{
+    return fb_xxh64(area->id.b, 16, world->nodes[node].core->incarnation + node);
 }
 
 /* It is below the cut, and not the last one that is: a life that others have taken up is below it
@@ -98,8 +107,7 @@ static void judge(state *s, fb_span key)
         fb_dot dot = {signer, incarnation, batch.first_seq + i};
         dead = is_dead(&node->store, area->local, changes[i].record, dot);
     }
-    uint64_t *noted = fb_sim_memo_at(
-        &s->dead, fb_sim_key(key, fb_xxh64(area->id.b, 16, node->core->incarnation + s->node)));
+    uint64_t *noted = fb_sim_memo_at(&s->dead, fb_sim_key(key, life_of(s->world, s->node, area)));
     if (!dead || *noted < area->pass_from) *noted = 0;
     if (!dead) return;
     if (*noted == 0) *noted = s->pass + 1u;
@@ -132,7 +140,10 @@ static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect 
     for (uint32_t i = 0; i < core->options.sizes.areas; i++) {
         const fb_area *area = &core->database->areas[i];
         if (!area->used || !fb_id_equal(area->id, id) || area->kind == FB_AREA_REPORTS) continue;
-        if (area->flawed || (s->area == i && s->node == node && s->pass == area->pass)) return;
+        if (area->flawed) return;
+        uint64_t *looked = fb_sim_memo_at(&s->looked, life_of(world, node, area));
+        if (*looked == area->pass) return;
+        *looked = area->pass;
         s->world = world;
         s->area = i;
         s->node = node;

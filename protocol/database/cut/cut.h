@@ -16,5 +16,8 @@ fb_status fb_mend_load(fb_node *node, uint32_t area, fb_id peer, uint64_t incarn
 void fb_mend_durable(fb_node *node);
 /* The last batch of a life that anybody takes; UINT64_MAX: it goes on. */
 uint64_t fb_mend_limit(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation);
+/* Nothing of a life is taken that follows this batch of it: it is cut there. */
+bool fb_mend_ends(const fb_node *node, uint32_t area, fb_id signer, uint64_t incarnation,
+                  uint64_t batch, uint64_t claim);
 
 #endif

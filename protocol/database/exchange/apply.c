@@ -154,6 +154,29 @@ static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
     return false;
 }
 
+/* May a dot come that is not covered? Not where its life stands at a cut here: what was behind that
+ * was taken back wherever it had come. */
+static bool comes(void *user, const uint8_t bytes[FB_DOT_BYTES])
+{
+    judged *j = ((void **)user)[0];
+    const fb_node *node = ((void **)user)[1];
+    fb_dot dot = fb_dots_at((fb_dots){bytes, 1}, 0);
+    uint64_t batch, claim;
+    bool known;
+    fb_life life;
+    uint32_t entry = fb_vector_find(node, j->area, dot.node, dot.incarnation);
+    if (entry != FB_NONE) {
+        batch = fb_vector_get(node, entry)->batch;
+        claim = fb_vector_get(node, entry)->claim;
+    } else if (life_at(node, j, false, dot.node, dot.incarnation, &known, &life)) {
+        batch = life.batch;
+        claim = life.claim;
+    } else {
+        return true;
+    }
+    return !fb_mend_ends(node, j->area, dot.node, dot.incarnation, batch, claim);
+}
+
 /* Judging */
 
 static fb_status judge_epoch(const fb_node *node, judged *j)
@@ -576,7 +599,7 @@ static fb_status stage_all(fb_node *node, fb_op *op, const apply_context *c, jud
         out->own = false;
         out->seq = j->seq;
         fb_status status = fb_stage_change(node, &reads, place, &j->changes[i], dot_of(j, i),
-                                           covered, user, out, early);
+                                           covered, comes, user, out, early);
         if (j->again) return FB_ERR_AGAIN;
         FB_TRY(status);
         stage->change_count++;

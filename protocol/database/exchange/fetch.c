@@ -262,6 +262,15 @@ void fb_fetch_unpark(fb_node *node, uint32_t space)
     }
 }
 
+/* What is behind it is waited for in vain. */
+static bool stands_at_cut(const fb_node *node, uint32_t area, fb_dot last)
+{
+    uint32_t entry = fb_vector_find(node, area, last.node, last.incarnation);
+    if (entry == FB_NONE) return false;
+    const fb_vector *v = fb_vector_get(node, entry);
+    return fb_mend_ends(node, area, v->node, v->incarnation, v->batch, v->claim);
+}
+
 void fb_fetch_woken(fb_node *node, uint32_t area, fb_dot last)
 {
     bool any = false;
@@ -269,10 +278,8 @@ void fb_fetch_woken(fb_node *node, uint32_t area, fb_dot last)
         fb_wanted *wanted = fb_wanted_get(node, at - 1);
         uint32_t place = at - 1;
         at = wanted->next;
-        if (!wanted->waits || !fb_dot_same_life(wanted->waits_for, last) ||
-            wanted->waits_for.seq > last.seq) {
-            continue;
-        }
+        if (!wanted->waits || !fb_dot_same_life(wanted->waits_for, last)) continue;
+        if (wanted->waits_for.seq > last.seq && !stands_at_cut(node, area, last)) continue;
         any = true;
         wanted->waits = false;
         wanted->back_off_ns = wanted->again_ns = 0;

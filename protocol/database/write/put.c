@@ -372,7 +372,7 @@ static fb_status stage_item(fb_node *node, const put_context *c, const put_item 
     uint8_t hashes[FB_RECORD_FIELDS_MAX * 32];
     fb_change_value_hashes(&change, hashes);
     if (change.value_count != 0) change.hashes = hashes;
-    FB_TRY(fb_stage_change(node, reads, place, &change, write.dot, always, NULL, out, NULL));
+    FB_TRY(fb_stage_change(node, reads, place, &change, write.dot, always, NULL, NULL, out, NULL));
     FB_TRY(judge_extent(node, item, reads, before));
     fb_change_leaf(&change, write.dot, out->leaf);
     out->lives = fb_change_lives(&change, FB_BATCH_LIVES_MAX);

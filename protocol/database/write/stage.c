@@ -245,16 +245,17 @@ static fb_status place_record(fb_node *node, const fb_reads *reads, fb_staged_ar
     return node->database->stage.overflow ? FB_ERR_LIMIT : FB_OK;
 }
 
-/* A dot that the change replaces and that has not come. */
-static bool first_uncovered(const fb_change *change, bool (*covered)(void *, const uint8_t *),
-                            void *user, fb_dot *out)
+/* A dot that the change replaces, that has not come and that may come. */
+static bool first_awaited(const fb_change *change, bool (*covered)(void *, const uint8_t *),
+                          bool (*comes)(void *, const uint8_t *), void *user, fb_dot *out)
 {
     fb_dots dots = change->replaced;
     fb_change_walk walk = fb_change_walk_of(change);
     fb_change_field field;
     do {
         for (uint32_t i = 0; i < dots.count; i++) {
-            if (covered(user, dots.p + (size_t)i * FB_DOT_BYTES)) continue;
+            const uint8_t *dot = dots.p + (size_t)i * FB_DOT_BYTES;
+            if (covered(user, dot) || MUTANT(CUT_IS_AWAITED, !comes(user, dot), false)) continue;
             *out = fb_dots_at(dots, i);
             return true;
         }
@@ -268,13 +269,14 @@ static bool first_uncovered(const fb_change *change, bool (*covered)(void *, con
  * already: values whose replacer has not come, and dots replaced before they came. Of a long
  * history that is far more than the record ever was at its writers. Where it would be larger than a
  * writer may make it, only what replaces nothing unknown is taken: then it is never larger than
- * what came in any order before (a third) and what its writers saw together. */
+ * what came in any order before (a third) and what its writers saw together. What was cut away
+ * never comes: nobody waits for it, and those who saw it hold the dot as well. */
 static fb_status judge_size(const fb_node *node, const fb_change *change, fb_status merged,
-                            size_t len, bool (*covered)(void *, const uint8_t *), void *user,
-                            fb_dot *early)
+                            size_t len, bool (*covered)(void *, const uint8_t *),
+                            bool (*comes)(void *, const uint8_t *), void *user, fb_dot *early)
 {
     if (merged == FB_OK && len <= node->database->record_write_max) return FB_OK;
-    if (MUTANT(EARLY_IS_TAKEN, first_uncovered(change, covered, user, early), false)) {
+    if (MUTANT(EARLY_IS_TAKEN, first_awaited(change, covered, comes, user, early), false)) {
         return FB_ERR_BATCH_EARLY;
     }
     return merged;
@@ -282,8 +284,9 @@ static fb_status judge_size(const fb_node *node, const fb_change *change, fb_sta
 
 fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_area,
                           const fb_change *change, fb_dot dot,
-                          bool (*covered)(void *, const uint8_t *), void *user,
-                          fb_staged_change *out, fb_dot *early)
+                          bool (*covered)(void *, const uint8_t *),
+                          bool (*comes)(void *, const uint8_t *), void *user, fb_staged_change *out,
+                          fb_dot *early)
 {
     struct fb_database *db = node->database;
     fb_stage *stage = &db->stage;
@@ -299,7 +302,7 @@ fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_
     fb_status status = fb_record_merge(&record, change, dot, &ops, stage->merged, stage->scratch,
                                        db->record_max, &merged);
     if (!out->own) {
-        status = judge_size(node, change, status, merged.stored.len, covered, user, early);
+        status = judge_size(node, change, status, merged.stored.len, covered, comes, user, early);
     }
     FB_TRY(status);
     FB_TRY(place_record(node, reads, staged, change->record, &merged));

@@ -84,12 +84,13 @@ fb_status fb_stage_record(const fb_node *node, const fb_reads *reads, uint32_t a
                           fb_record *out);
 /* Merges a change and stages record, values, tree and changelog. FB_ERR_AGAIN: the tree grew below
  * what was read; read again. FB_ERR_LIMIT. FB_ERR_BATCH_EARLY: the record is large, and *early is a
- * dot that a received change replaces and that is not covered. out->own, seq and bytes are the
- * caller's. */
+ * dot that a received change replaces, that is not covered and of which `comes` says that it may
+ * come. out->own, seq and bytes are the caller's. */
 fb_status fb_stage_change(fb_node *node, const fb_reads *reads, uint32_t staged_area,
                           const fb_change *change, fb_dot dot,
-                          bool (*covered)(void *, const uint8_t *), void *user,
-                          fb_staged_change *out, fb_dot *early);
+                          bool (*covered)(void *, const uint8_t *),
+                          bool (*comes)(void *, const uint8_t *), void *user, fb_staged_change *out,
+                          fb_dot *early);
 /* conflict.c: a value of this node's own stands beside another one in a field of the change, in the
  * record as merged. */
 bool fb_conflict_with_own(const fb_node *node, const fb_record *record, const fb_change *change);

@@ -94,6 +94,7 @@ static bool verb_writes(fb_verb verb)
     case FB_VERB_STATUS:
     case FB_VERB_SPACE_LIST:
     case FB_VERB_SPACE_MEMBERS:
+    case FB_VERB_SPACE_REPORTED:
     case FB_VERB_APP_AUTHENTICATE:
     case FB_VERB_PEER_LIST:
     case FB_VERB_PEER_MESSAGES:

@@ -6,7 +6,7 @@ import re
 import struct
 import subprocess
 
-from node import BIN, eventually
+from node import BIN, eventually, pair
 
 TREE_VERSION, BUCKET = 3, 1
 
@@ -130,3 +130,41 @@ def test_alone_and_without_collections(net):
     said = ask(node)
     assert said["status"] == "same" and said["peers"] == []
 
+
+PLACES = 256  # collections that a node has room for, in all spaces
+
+
+def fill(node, prefix, count):
+    """One record in each of so many collections."""
+    body = '{"changes":[{"id":"new","fields":{"n":1}}]}'
+    for n in range(count):
+        answer = node.http(f"POST /v1/spaces/team/collections/{prefix}{n}/records:batch HTTP/1.1\r\n"
+                           "Host: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                           f"Content-Length: {len(body)}\r\n\r\n{body}")
+        assert " 20" in answer.split("\r\n")[0], answer
+
+
+def missing(said, where):
+    return {row["collection"] for row in said["peers"][0]["collections"]
+            if row.get("missing") == where}
+
+
+def test_a_collection_that_has_no_place_here(net):
+    """What only the other one has is named, by either of them."""
+    a, b = pair(net)
+    count = PLACES // 2 + 10
+    assert b.stop() == 0
+    fill(a, "a", count)
+    assert a.stop() == 0
+    b.start()
+    fill(b, "b", count)
+    a.start()
+    over = 2 * count - (PLACES - 4)  # both have areas of their own for the space and its reports
+    said = eventually(lambda: ask(a), lambda s: 0 < len(missing(s, "here")) <= over + 4)
+    assert said["status"] == "behind" and said["peers"][0]["status"] == "behind"
+    here = missing(said, "here")
+    assert here and all(name.startswith("b") for name in here)
+    both = eventually(lambda: (missing(ask(b), "here"), missing(ask(a), "there")),
+                      lambda two: two[0] and two[0] == two[1])
+    assert all(name.startswith("a") for name in both[0])
+    assert a.stop() == 0 and b.stop() == 0

@@ -33,6 +33,7 @@ typedef struct verify {
     size_t reached; /* members that answered */
     outcome worst, peer;
     fb_id listed; /* the last collection that the member at hand has named */
+    size_t named; /* how many it has */
 } verify;
 
 static void verify_end(fb_exchange *x)
@@ -168,6 +169,8 @@ static void list_told(fb_exchange *x, fb_error error, fb_span answer)
         return;
     }
     if (first) v->reached++;
+    /* Nobody has so many: one that lies would name them for ever. */
+    if (error == FB_OK && v->named > FB_AREAS_MAX) error = FB_ERR_LIMIT;
     if (error != FB_OK) {
         /* What it has beside what is here is not known. */
         fb_json_open(&x->out, NULL, '{');
@@ -183,6 +186,7 @@ static void list_told(fb_exchange *x, fb_error error, fb_span answer)
         v->listed = fb_read_id(&r);
         uint8_t kind = fb_read_u8(&r);
         fb_span name = fb_read_span16(&r);
+        v->named++;
         if (r.failed || kind != FB_AREA_COLLECTION || is_here(v, v->listed)) continue;
         fb_json_open(&x->out, NULL, '{');
         fb_json_span(&x->out, "collection", name);
@@ -222,6 +226,7 @@ static void member_next(fb_exchange *x)
     fb_json_hex(&x->out, "node_id", member.b, sizeof member.b);
     fb_json_open(&x->out, "collections", '[');
     v->listed = (fb_id){{0}};
+    v->named = 0;
     list_ask(x);
 }
 

@@ -25,7 +25,8 @@ typedef struct pair {
 /* What a member says of its collections: those that are here are left out. */
 typedef struct list {
     fb_error error;
-    bool more; /* it has "odds" as well */
+    bool more;    /* it has "odds" as well */
+    bool endless; /* and it has more for ever */
 } list;
 
 static const list *lists;
@@ -67,10 +68,13 @@ static fb_error list_write(fb_writer *w, fb_span arguments)
     fb_reader r = fb_reader_of(arguments);
     fb_read_id(&r);
     const list *says = &lists[fb_read_id(&r).b[0] - 1];
-    bool first = fb_id_is_zero(fb_read_id(&r));
-    fb_write_u16(w, first && says->more ? 1 : 0);
-    if (!first || !says->more) return first ? says->error : FB_OK;
-    fb_write_id(w, id_of(200));
+    fb_id after = fb_read_id(&r);
+    bool first = fb_id_is_zero(after), names = says->more && (first || says->endless);
+    fb_write_u16(w, names ? 1 : 0);
+    if (!names) return first ? says->error : FB_OK;
+    fb_id id = id_of(200);
+    if (!first) fb_store_be(id.b + 8, fb_load_be64(after.b + 8) + 1, 8);
+    fb_write_id(w, id);
     fb_write_u8(w, FB_AREA_COLLECTION);
     fb_write_span16(w, fb_span_text("odds"));
     return says->error;
@@ -190,9 +194,10 @@ static void the_worst_of_all_is_said(void **state)
 static void members_without_a_link_leave_it_incomplete(void **state)
 {
     (void)state;
-    static const list first_gone[] = {{FB_ERR_UNREACHABLE, false}, {FB_OK, false}};
-    static const list last_gone[] = {{FB_OK, false}, {FB_ERR_UNREACHABLE, false}};
-    static const list gone[] = {{FB_ERR_UNREACHABLE, false}, {FB_ERR_NOT_FOUND, false}};
+    static const list first_gone[] = {{FB_ERR_UNREACHABLE, false, false}, {FB_OK, false, false}};
+    static const list last_gone[] = {{FB_OK, false, false}, {FB_ERR_UNREACHABLE, false, false}};
+    static const list gone[] = {{FB_ERR_UNREACHABLE, false, false},
+                                {FB_ERR_NOT_FOUND, false, false}};
     expect_lists(first_gone, SAYS(SAME, SAME), "incomplete");
     expect_lists(last_gone, SAYS(SAME, SAME), "incomplete");
     expect_lists(last_gone, SAYS(SAME, BEHIND), "behind");
@@ -205,19 +210,27 @@ static void members_without_a_link_leave_it_incomplete(void **state)
 static void what_is_not_here_is_said(void **state)
 {
     (void)state;
-    static const list more[] = {{FB_OK, false}, {FB_OK, true}};
+    static const list more[] = {{FB_OK, false, false}, {FB_OK, true, false}};
     expect_lists(more, SAYS(SAME, SAME, SAME, SAME), "behind");
     expect_lists(more, SAYS(SAME, DIFFERS, SAME, SAME), "differs");
     /* What else it has is not known. */
-    static const list silent[] = {{FB_ERR_DEADLINE, false}, {FB_OK, false}};
+    static const list silent[] = {{FB_ERR_DEADLINE, false, false}, {FB_OK, false, false}};
     expect_lists(silent, SAYS(SAME, SAME, SAME, SAME), "unsure");
+}
+
+/* It comes to an end with one that does not. */
+static void who_names_collections_for_ever_is_not_heard_out(void **state)
+{
+    (void)state;
+    static const list endless[] = {{FB_OK, true, true}, {FB_OK, false, false}};
+    expect_lists(endless, SAYS(SAME, SAME, SAME, SAME), "behind");
 }
 
 /* What was not compared may differ: a part is never told as the whole. */
 static void a_member_that_goes_on_the_way_makes_it_unsure(void **state)
 {
     (void)state;
-    static const list first_gone[] = {{FB_ERR_UNREACHABLE, false}, {FB_OK, false}};
+    static const list first_gone[] = {{FB_ERR_UNREACHABLE, false, false}, {FB_OK, false, false}};
     expect(SAYS(SAME, GONE, SAME, SAME), "unsure");
     expect(SAYS(GONE, SAME, SAME), "unsure");
     expect_lists(first_gone, SAYS(SAME, GONE), "unsure");
@@ -230,6 +243,7 @@ int main(void)
         cmocka_unit_test(the_worst_of_all_is_said),
         cmocka_unit_test(members_without_a_link_leave_it_incomplete),
         cmocka_unit_test(what_is_not_here_is_said),
+        cmocka_unit_test(who_names_collections_for_ever_is_not_heard_out),
         cmocka_unit_test(a_member_that_goes_on_the_way_makes_it_unsure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -391,11 +391,7 @@ static void require_all_is_well(const world *w)
 static uint64_t run(fb_span input)
 {
     static moment met;
-    if (met.pool == NULL) {
-        begin();
-        save(&met);
-    }
-    restore(&met);
+    restore_or_begin(&met, begin);
     written = 0;
     doubted = false;
     uint64_t records = records_hash(&now);
@@ -413,17 +409,10 @@ static uint64_t run(fb_span input)
     close_links(&now);
     require_all_is_well(&now);
     FB_ASSERT(doubted || written != 0 || records_hash(&now) == records);
-    fb_hash128 digest = fb_node_digest(now.machines[0].node);
-    trace(&now, &digest, sizeof digest);
-    while (now.queued > 0) free(dequeue(&now, 0).bytes);
-    return now.trace;
+    return end_of_input(1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 1 || size > INPUT_MAX) return 0;
-    fb_span input = fb_span_of(data, size);
-    uint64_t first = run(input);
-    if ((data[0] & 6) == 2) FB_ASSERT(run(input) == first);
-    return 0;
+    return run_input(run, data, size, 6, 2);
 }

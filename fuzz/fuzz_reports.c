@@ -282,11 +282,7 @@ static void begin(void)
 static uint64_t run(fb_span input)
 {
     static moment met;
-    if (met.pool == NULL) {
-        begin();
-        save(&met);
-    }
-    restore(&met);
+    restore_or_begin(&met, begin);
     known_count = 0;
     fb_reader r = fb_reader_of(input);
     (void)fb_read_u8(&r);
@@ -296,17 +292,10 @@ static uint64_t run(fb_span input)
         require_cuts(&now);
     }
     require_records(&now);
-    fb_hash128 digest = fb_node_digest(now.machines[0].node);
-    trace(&now, &digest, sizeof digest);
-    while (now.queued > 0) free(dequeue(&now, 0).bytes);
-    return now.trace;
+    return end_of_input(1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 1 || size > INPUT_MAX) return 0;
-    fb_span input = fb_span_of(data, size);
-    uint64_t first = run(input);
-    if ((data[0] & 1) != 0) FB_ASSERT(run(input) == first);
-    return 0;
+    return run_input(run, data, size, 1, 1);
 }

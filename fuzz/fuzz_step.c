@@ -212,12 +212,6 @@ static void forge(world *w, uint32_t i, bool late, uint8_t choice, fb_reader *r)
 
 /* ---- The input ---- */
 
-static fb_span take(fb_reader *r, size_t len)
-{
-    size_t left = fb_reader_left(r);
-    return fb_read_bytes(r, len < left ? len : left);
-}
-
 static void arbitrary(world *w, uint32_t i, uint8_t choice, fb_reader *r)
 {
     static const uint8_t kinds[] = {1, 2, 10, 11, 12, 13, 14, 15, 16, 20, 21, 30, 31, 32, 0, 99};
@@ -356,19 +350,10 @@ static uint64_t run(fb_span input)
         uint8_t what = fb_read_u8(&r);
         act(&now, what, fb_read_u8(&r), &r);
     }
-    for (uint32_t i = 0; i < NODES; i++) {
-        fb_hash128 digest = fb_node_digest(now.machines[i].node);
-        trace(&now, &digest, sizeof digest);
-    }
-    while (now.queued > 0) free(dequeue(&now, 0).bytes);
-    return now.trace;
+    return end_of_input(NODES);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 1 || size > INPUT_MAX) return 0;
-    fb_span input = fb_span_of(data, size);
-    uint64_t first = run(input);
-    if ((data[0] & 6) == 2) FB_ASSERT(run(input) == first);
-    return 0;
+    return run_input(run, data, size, 6, 2);
 }

@@ -66,7 +66,7 @@ static void go_on(world *w, uint32_t most)
     }
 }
 
-/* ---- Its store, and the input ---- */
+/* ---- Its store ---- */
 
 /* A value of node 0's store; empty: it is not there. */
 static fb_span stored_of(const world *w, fb_span key)
@@ -75,12 +75,6 @@ static fb_span stored_of(const world *w, fb_span key)
     uint32_t at = find(m, key);
     bool there = at < m->stored && fb_span_equal(m->store[at].key, key);
     return there ? m->store[at].value : (fb_span){NULL, 0};
-}
-
-static fb_span take(fb_reader *r, size_t len)
-{
-    size_t left = fb_reader_left(r);
-    return fb_read_bytes(r, len < left ? len : left);
 }
 
 #endif

@@ -573,4 +573,44 @@ static void restore(const moment *at)
     }
 }
 
+/* ---- An input ---- */
+
+/* The next bytes of it, or as many as are left. */
+static fb_span take(fb_reader *r, size_t len)
+{
+    size_t left = fb_reader_left(r);
+    return fb_read_bytes(r, len < left ? len : left);
+}
+
+/* `begin` makes what every input begins from, once; each has its own copy. */
+static inline void restore_or_begin(moment *at, void (*begin)(void))
+{
+    if (at->pool == NULL) {
+        begin();
+        save(at);
+    }
+    restore(at);
+}
+
+/* What an input came to: all that was done, and the first nodes as they are now. */
+static uint64_t end_of_input(uint32_t nodes)
+{
+    for (uint32_t i = 0; i < nodes; i++) {
+        fb_hash128 digest = fb_node_digest(now.machines[i].node);
+        trace(&now, &digest, sizeof digest);
+    }
+    while (now.queued > 0) free(dequeue(&now, 0).bytes);
+    return now.trace;
+}
+
+/* Some inputs are run twice, by the bits of their first byte, and come to the same. */
+static int run_input(uint64_t (*run)(fb_span input), const uint8_t *data, size_t size,
+                     uint8_t twice_mask, uint8_t twice)
+{
+    if (size < 1 || size > INPUT_MAX) return 0;
+    uint64_t first = run(fb_span_of(data, size));
+    if ((data[0] & twice_mask) == twice) FB_ASSERT(run(fb_span_of(data, size)) == first);
+    return 0;
+}
+
 #endif

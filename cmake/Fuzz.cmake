@@ -12,7 +12,7 @@ list(REMOVE_ITEM FB_FUZZ_SUPPORT ${FB_FUZZ_REPLAY} ${FB_FUZZ_SOURCES})
 # These drive the daemon's own readers, or the simulator's.
 if(NOT FB_DAEMON)
   list(FILTER FB_FUZZ_SOURCES EXCLUDE REGEX
-    "fuzz_(adapter|context|request_json|settings|words)\\.c$")
+    "fuzz_(adapter|context|import|request_json|settings|words)\\.c$")
 endif()
 if(NOT TARGET faberio_mongo_parts)
   list(FILTER FB_FUZZ_SOURCES EXCLUDE REGEX "fuzz_document\\.c$")

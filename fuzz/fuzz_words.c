@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Short texts that people, files and peers write: identifiers, hex, topics, addresses, numbers and
- * times of the simulator's flags. Each has one form, so what is read is printed as it was.
+ * times of the simulator's flags, cursors of feeds. Each has one form, so what is read is printed
+ * as it was. The address of a document store is shown without what is secret in it.
  *
  * Input: a byte (which one), then the text. */
 #include <stdio.h>
@@ -10,6 +11,8 @@
 #include "io/net/address.h"
 #include "protocol/base/hex.h"
 #include "protocol/base/uuid.h"
+#include "runtime/api/request_codec.h"
+#include "runtime/daemon/document_store.h"
 #include "runtime/text.h"
 #include "sim/main_sim.h"
 
@@ -91,16 +94,57 @@ static void shown(fb_span in, const char *text)
     fb_text_free(&out);
 }
 
+static void cursor(fb_span in, const char *text)
+{
+    (void)in;
+    fb_feed_cursor cursor;
+    char out[FB_CURSOR_TEXT_MAX + 1];
+    if (!fb_feed_cursor_parse(text, &cursor)) {
+        fb_fuzz_require(cursor.sequence == 0 && cursor.incarnation == 0 && cursor.space == 0);
+        return;
+    }
+    fb_fuzz_require(strcmp(fb_feed_cursor_format(cursor, out), text) == 0);
+}
+
+#define SECRET "QQQ"
+
+static void expect_hidden(const char *setting)
+{
+    char whole[1024], part[1024];
+    fb_document_store_hide(setting, whole, sizeof whole);
+    fb_fuzz_require(strstr(whole, SECRET) == NULL);
+    for (size_t len = 1; len < 40; len += 13) {
+        fb_document_store_hide(setting, part, len);
+        fb_fuzz_require(strlen(part) < len && strncmp(part, whole, strlen(part)) == 0);
+    }
+}
+
+/* The secret as a password, and as the value of an option that must not be shown. */
+static void store_address(fb_span in, const char *text)
+{
+    if (in.len > 400 || strchr(text, SECRET[0]) != NULL) return;
+    char setting[1024];
+    snprintf(setting, sizeof setting, "mongodb://user:" SECRET "@%s", text);
+    expect_hidden(setting);
+    const char *middle = strchr(text, '|');
+    int hosts = (int)(middle == NULL ? strlen(text) : (size_t)(middle - text));
+    bool has_options = memchr(text, '?', (size_t)hosts) != NULL;
+    snprintf(setting, sizeof setting,
+             "mongodb+srv://%.*s%ctlsCertificateKeyFilePassword=" SECRET "%s", hosts, text,
+             has_options ? '&' : '?', middle == NULL ? "" : middle + 1);
+    expect_hidden(setting);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(fb_span, const char *) = {uuid,    hex,     topic,
-                                                             address, numbers, shown};
+    static void (*const readers[])(fb_span, const char *) = {uuid,    hex,   topic,  address,
+                                                             numbers, shown, cursor, store_address};
     if (size == 0) return 0;
     char *text = malloc(size);
     fb_fuzz_require(text != NULL);
     memcpy(text, data + 1, size - 1);
     text[size - 1] = 0;
-    readers[data[0] % 6](fb_span_of(data + 1, size - 1), text);
+    readers[data[0] % 8](fb_span_of(data + 1, size - 1), text);
     free(text);
     return 0;
 }

@@ -283,13 +283,14 @@ bool fb_feed_cursor_parse(const char *text, fb_feed_cursor *out)
     unsigned long long sequence;
     *out = (fb_feed_cursor){0, 0, 0};
     if (strcmp(text, "0") == 0) return true;
+    if (text[0] == '0') return false; /* one text a cursor */
     size_t len = strcspn(text, "-");
     if (len >= sizeof number || strlen(text + len) != 1 + 16 + 1 + 8 || text[len + 17] != '-') {
         return false;
     }
     memcpy(number, text, len);
     number[len] = 0;
-    if (!fb_text_number(number, UINT64_MAX - 1, &sequence) || sequence == 0) return false;
+    if (!fb_text_number(number, UINT64_MAX - 1, &sequence)) return false;
     if (!fb_hex_parse(fb_span_of(text + len + 1, 16), life, sizeof life) ||
         !fb_hex_parse(fb_span_of(text + len + 18, 8), space, sizeof space)) {
         return false;

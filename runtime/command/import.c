@@ -125,6 +125,8 @@ fb_exit fb_cmd_record_import(fb_cli *cli)
 {
     static import m;
     const char *from = fb_cli_option(cli, "from");
+    m.from = 0;
+    memset(&m.set, 0, sizeof m.set);
     m.cli = m.set.cli = cli;
     m.set.resume = "faberio record import --from %llu";
     if (from != NULL && (!fb_text_number(from, UINT64_MAX, &m.from) || m.from == 0)) {

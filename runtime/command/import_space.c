@@ -338,6 +338,7 @@ static fb_exit space_find(import *m)
 fb_exit fb_cmd_import(fb_cli *cli)
 {
     static import m;
+    memset(&m, 0, sizeof m);
     m.cli = m.set.cli = cli;
     char why[FB_INPUT_WHY];
     m.set.name = fb_input_name(cli->argv[0]);

@@ -86,8 +86,9 @@
 #define FB_WRITE_AREAS_MAX            15u  /* areas of one request */
 #define FB_ANSWERS_MAX                8u   /* answers too long for a reply that the core holds */
 #define FB_ANSWER_BYTES_MAX           (2u + FB_WRITE_ITEMS_MAX * 33u)
-#define FB_REPORT_BYTES_MAX           6000u /* of what a member says to hold, before hex */
-#define FB_REPORT_LIVES_MAX           64u   /* closed ones of a report that are looked up */
+#define FB_REPORT_BYTES_MAX           6000u         /* of what a member says to hold, before hex */
+#define FB_REPORTS_BYTES_MAX          (104u * 1024) /* of all members of a space together */
+#define FB_REPORT_LIVES_MAX           64u           /* closed ones of a report that are looked up */
 #define FB_GAP_HEARTBEATS             4u   /* a gap that no report covers is not believed so long */
 #define FB_REPORTS_SOON               100u /* a first report waits so much less than others */
 #define FB_CUT_MEMBERS_MAX            64u  /* of a larger space nothing is folded */
@@ -96,6 +97,7 @@
 #define FB_COMPARE_FRONT_MAX          512u /* nodes still to be asked about */
 #define FB_COMPARE_FOUND_MAX          256u /* differing records of one comparison */
 #define FB_COMPARE_DOTS_MAX           96u  /* of a record that is asked about */
+#define FB_COMPARE_WAITS_MAX          16u  /* pauses for what has not come yet */
 #define FB_COMPARES_SERVED            4u   /* comparisons of others at once */
 #define FB_VERIFIES_MAX               4u   /* questions whether a peer holds the same, at once */
 #define FB_PEER_AREAS_MAX             4u   /* questions which collections a peer has, at once */

@@ -248,9 +248,9 @@ static void skip_to(test_net *net, fb_id space)
     assert_int_equal(test_net_event(net, B, doubt), FB_OK);
 }
 
-static void repair(uint32_t fields, const char *value)
+static void repair(uint32_t fields, const char *value, void (*sizes)(fb_options *))
 {
-    test_net *net = test_net_new(2, real_sizes);
+    test_net *net = test_net_new(2, sizes);
     fb_id space = test_net_create_space(net, A);
     test_net_join(net, B, A, space, FB_ROLE_WRITER);
     for (uint32_t i = 0; i < fields; i++) put_field(net, space, i, value);
@@ -270,7 +270,7 @@ static void repair(uint32_t fields, const char *value)
 static void a_record_of_many_dots_is_repaired(void **state)
 {
     (void)state;
-    repair(FB_COMPARE_DOTS_MAX * 2 + 10, "1");
+    repair(FB_COMPARE_DOTS_MAX * 2 + 10, "1", real_sizes);
 }
 
 static void a_record_of_many_values_stored_apart_is_repaired(void **state)
@@ -280,7 +280,74 @@ static void a_record_of_many_values_stored_apart_is_repaired(void **state)
     memset(value, '.', sizeof value);
     value[0] = value[138] = '"';
     value[139] = 0;
-    repair(FB_COMPARE_DOTS_MAX - 6, value);
+    repair(FB_COMPARE_DOTS_MAX - 6, value, real_sizes);
+}
+
+static void short_answers(fb_options *options)
+{
+    real_sizes(options);
+    options->sizes.call_bytes = 4096;
+}
+
+/* What the peer has of a record is longer than an answer may be: it is asked about in parts. */
+static void a_record_that_no_answer_holds_is_compared_in_parts(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, short_answers);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    for (uint32_t i = 0; i < 90; i++) put_field(net, space, i, "1");
+    assert_true(agree(net, space, "notes"));
+    test_net_cut(net, A, B, true);
+    for (uint32_t i = 0; i < 30; i++) put_field(net, space, i, "2");
+    test_net_run(net, 5 * SECOND);
+    skip_to(net, space);
+    test_net_cut(net, A, B, false);
+    test_net_run(net, 60 * SECOND);
+    /* What came with the batches that B skipped is nowhere; what they replaced is gone: 30 values
+     * and when the record was put last. */
+    assert_int_equal(fb_node_counter(test_net_node(net, B), FB_COUNTER_DOTS_DROPPED), 31);
+    assert_false(fb_area_get(test_net_node(net, B), area_of(net, B, space, "notes"))->doubt);
+    test_net_free(net);
+}
+
+/* Of a life of a node that is not here. */
+static fb_vector *head_of_another(test_net *net, fb_id space, uint32_t i)
+{
+    fb_node *node = test_net_node(net, i);
+    uint32_t entry = fb_vector_add(node, area_of(net, i, space, "notes"), (fb_id){{1}}, 7);
+    assert_int_not_equal(entry, FB_NONE);
+    fb_vector *v = fb_vector_get(node, entry);
+    v->batch = v->durable_batch = 1;
+    v->last_seq = v->durable_seq = 1;
+    return v;
+}
+
+/* The peer takes in batches faster than they come here: each of its answers knows of more than is
+ * here. They count all the same, a little later. */
+static void who_is_always_ahead_is_compared_with(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, real_sizes);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    put_field(net, space, 1, "1");
+    assert_true(agree(net, space, "notes"));
+    test_net_cut(net, A, B, true);
+    delete_record(net, space);
+    test_net_run(net, 5 * SECOND);
+    skip_to(net, space);
+    test_net_cut(net, A, B, false);
+    fb_vector *there = head_of_another(net, space, A), *here = head_of_another(net, space, B);
+    uint32_t turns = 0;
+    while (fb_area_get(test_net_node(net, B), area_of(net, B, space, "notes"))->doubt) {
+        here->last_seq = here->durable_seq = there->durable_seq;
+        there->last_seq = ++there->durable_seq;
+        test_net_run(net, SECOND / 10);
+        assert_true(++turns < 300);
+    }
+    assert_false(test_net_has(net, B, space, "notes", 1));
+    test_net_free(net);
 }
 
 /* Half of a batch was taken back at A: B does not take that for replaced. */
@@ -667,6 +734,8 @@ int main(void)
         cmocka_unit_test(what_is_deleted_is_folded_and_what_is_lost_is_not),
         cmocka_unit_test(a_record_of_many_dots_is_repaired),
         cmocka_unit_test(a_record_of_many_values_stored_apart_is_repaired),
+        cmocka_unit_test(a_record_that_no_answer_holds_is_compared_in_parts),
+        cmocka_unit_test(who_is_always_ahead_is_compared_with),
         cmocka_unit_test(who_takes_back_is_not_compared_with),
         cmocka_unit_test(who_may_not_write_takes_nothing_away),
         cmocka_unit_test(an_older_life_is_not_what_was_reported),

@@ -60,6 +60,7 @@ typedef struct fb_area {
     bool folding;     /* a pass of fold.c is under way */
     bool doubt;       /* batches were skipped as folded: to be compared with a peer */
     bool doubt_again; /* and since the comparison under way began */
+    uint8_t put_off;  /* pauses for which a comparison waited for what is wanted */
     bool hidden;      /* a reader said of what is wanted that it is folded */
     /* Members with whom it was compared since: bits in the order of ids, of those who were believed
      * then (compare/believe.c). */

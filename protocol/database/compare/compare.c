@@ -12,6 +12,7 @@
 #include "protocol/database/compare/repair.h"
 #include "protocol/database/state.h"
 #include "protocol/database/tree/path.h"
+#include "protocol/store/readset.h"
 
 typedef enum compare_phase { PHASE_NODES, PHASE_SCAN, PHASE_RECORDS } compare_phase;
 
@@ -257,9 +258,10 @@ static bool take_nodes(fb_node *node)
 
 /* Records. */
 
-/* The next distinct dots that live in a record, ascending, behind one; false: there are more. */
-static bool collect_dots(const fb_record *record, const uint8_t after[FB_DOT_BYTES], uint8_t *out,
-                         uint32_t *count)
+/* The next distinct dots that live in a record, ascending, behind one, at most so many; false:
+ * there are more. */
+static bool collect_dots(const fb_record *record, const uint8_t after[FB_DOT_BYTES], uint32_t most,
+                         uint8_t *out, uint32_t *count)
 {
     bool all = true;
     fb_record_walk walk = fb_record_walk_of(record);
@@ -278,7 +280,7 @@ static bool collect_dots(const fb_record *record, const uint8_t after[FB_DOT_BYT
                 if (order > 0) place--;
             }
             if (place > 0 && order == 0) continue;
-            if (*count == FB_COMPARE_DOTS_MAX) {
+            if (*count == most) {
                 all = false;
                 if (place == *count) continue;
                 --*count; /* the greatest one is asked about later */
@@ -325,8 +327,8 @@ static void ask_run(fb_node *node, fb_op *op)
     compare->dots_left = false;
     if (ok && fb_op_value(node, op, 0, &entry)) {
         ok = entry.value.len == entry.value_len && fb_record_decode(entry.value, &record) == FB_OK;
-        compare->dots_left =
-            ok && !collect_dots(&record, compare->dots_after, compare->dots, &compare->dot_count);
+        compare->dots_left = ok && !collect_dots(&record, compare->dots_after, compare->dots_most,
+                                                 compare->dots, &compare->dot_count);
     }
     fb_write_id(&w, fb_area_get(node, compare->area)->id);
     fb_write_u8(&w, FB_COMPARE_RECORDS);
@@ -406,7 +408,7 @@ static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
     if (!fb_reader_done(&r) || !fb_peer_state_is_valid(peer.state)) return FB_ERR_CALL_MALFORMED;
     /* It may have been put out, or made a reader, since it was asked. */
     if (!fb_believes(node, compare->area, compare->member)) return FB_ERR_AGAIN;
-    if (MUTANT(PEER_AHEAD_IGNORED, ahead, false)) return FB_ERR_AGAIN;
+    if (MUTANT(PEER_AHEAD_IGNORED, ahead, false)) return FB_ERR_BEHIND;
     repair_user user = {.node = node,
                         .op = op,
                         .area = compare->area,
@@ -437,34 +439,70 @@ static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
     return FB_OK;
 }
 
+/* The record was asked about: its other dots are next, or another record. */
+static void record_over(fb_compare *compare)
+{
+    compare->waits = 0;
+    if (compare->dots_left) {
+        memcpy(compare->dots_after, compare->dots + (size_t)(compare->dot_count - 1) * FB_DOT_BYTES,
+               FB_DOT_BYTES);
+        return;
+    }
+    memset(compare->dots_after, 0, FB_DOT_BYTES);
+    compare->dots_most = FB_COMPARE_DOTS_MAX;
+    compare->record_at++;
+}
+
+/* The peer holds what is not here yet. Its answer is of that moment, and says what was replaced by
+ * then, so it counts as soon as all that the peer had then is here: asked again it would be ahead
+ * again, if batches come to it all the time. */
+static void wait_for_more(fb_node *node)
+{
+    fb_compare *compare = compare_of(node);
+    if (compare->calling) fb_call_cancel(node, compare->call);
+    compare->calling = compare->busy = false;
+    compare->waiting = true;
+    compare->waits++;
+    later(node, compare->area, 1);
+}
+
 static void repair_run(fb_node *node, fb_op *op)
 {
     fb_compare *compare = alive(node, op);
     if (compare == NULL) return;
     fb_status status = fb_op_status(op) == FB_OK ? repair(node, op, compare) : FB_ERR_AGAIN;
-    /* The tree grew meanwhile, or the peer has more: the next comparison finds it once more. */
-    if (status == FB_ERR_AGAIN || status == FB_ERR_LIMIT) compare->more = true;
+    if (status == FB_ERR_BEHIND && compare->waits < FB_COMPARE_WAITS_MAX) {
+        wait_for_more(node);
+        return;
+    }
+    /* The tree grew meanwhile, or what the peer has does not come: the next comparison finds it
+     * once more. */
+    if (status != FB_OK) compare->more = true;
     if (status == FB_ERR_CALL_MALFORMED) {
         over(node, false);
         return;
     }
+    if (!compare->calling) record_over(compare); /* nothing more of its answer is on the way */
     resume(node);
 }
 
 /* False: there is no room for any; of those that are not asked for nothing is known. */
-static bool ask_lives(fb_node *node, fb_op *op, uint32_t area, fb_span kept)
+static bool ask_lives(fb_node *node, fb_op *op, uint32_t area, fb_span *kept)
 {
-    uint32_t asked = 0, local = fb_area_get(node, area)->local;
-    for (size_t at = 0; at < kept.len; at += FB_DOT_BYTES) {
-        fb_dot dot = fb_dots_at((fb_dots){kept.p + at, 1}, 0);
+    uint32_t local = fb_area_get(node, area)->local;
+    size_t answers = 0;
+    for (size_t at = 0; at < kept->len; at += FB_DOT_BYTES) {
+        fb_dot dot = fb_dots_at((fb_dots){kept->p + at, 1}, 0);
         uint8_t key[FB_VECTOR_KEY_BYTES];
-        if (!fb_op_read_key(op, fb_key_vector(key, true, local, dot.node, dot.incarnation),
-                            FB_VECTOR_VALUE_BYTES)) {
+        answers += FB_VECTOR_VALUE_BYTES + FB_READ_ITEM_HEAD;
+        if (!fb_op_read_fits(op, 1, sizeof key + answers)) {
+            kept->len = at;
             break;
         }
-        asked++;
+        fb_op_read_key(op, fb_key_vector(key, true, local, dot.node, dot.incarnation),
+                       FB_VECTOR_VALUE_BYTES);
     }
-    return asked != 0;
+    return kept->len != 0;
 }
 
 /* Kept dots of a record whose lives may be closed are read with it; which they are is known only
@@ -498,7 +536,7 @@ static void read_run(fb_node *node, fb_op *op)
         }
     }
     if (kept.at != 0) c->kept = fb_op_keep(op, fb_writer_span(&kept));
-    if (c->kept.len == 0 || !ask_lives(node, op, compare->area, c->kept)) {
+    if (c->kept.len == 0 || !ask_lives(node, op, compare->area, &c->kept)) {
         repair_run(node, op);
     } else {
         fb_op_issue(node, op);
@@ -632,16 +670,18 @@ static void next(fb_node *node)
     if (!ok) over(node, false);
 }
 
-/* The record was asked about: its other dots are next, or another record. */
-static void record_over(fb_compare *compare)
+/* The state of the record, and heads beside it, are too long for one answer: fewer dots have less
+ * of it. One dot alone is of one change, and fits, unless the heads alone do not. */
+static void ask_for_less(fb_node *node)
 {
-    if (compare->dots_left) {
-        memcpy(compare->dots_after, compare->dots + (size_t)(compare->dot_count - 1) * FB_DOT_BYTES,
-               FB_DOT_BYTES);
-        return;
+    fb_compare *compare = compare_of(node);
+    if (compare->dot_count > 1) {
+        compare->dots_most = compare->dot_count / 2;
+    } else {
+        compare->more = true;
+        record_over(compare);
     }
-    memset(compare->dots_after, 0, FB_DOT_BYTES);
-    compare->record_at++;
+    next(node);
 }
 
 static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece, bool last,
@@ -655,9 +695,7 @@ static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece,
         bool whole = compare->phase != PHASE_NODES || compare->asked_at == compare->asked_count;
         if (status != FB_OK || (!compare->busy && !whole)) {
             if (compare->phase == PHASE_RECORDS && status == FB_ERR_LIMIT) {
-                compare->dots_left = false; /* too large for an answer */
-                record_over(compare);
-                next(node);
+                ask_for_less(node);
             } else {
                 over(node, false);
             }
@@ -706,6 +744,9 @@ static void begin(fb_node *node, uint32_t index, uint32_t link)
     compare->member = fb_link_at(node, link)->member;
     compare->used = true;
     compare->busy = compare->calling = compare->more = compare->dots_left = false;
+    compare->waiting = false;
+    compare->waits = 0;
+    compare->dots_most = FB_COMPARE_DOTS_MAX;
     compare->doubtful = false;
     compare->done = NULL;
     compare->area = index;
@@ -725,14 +766,24 @@ static void on_compare(fb_node *node, uint32_t index)
 {
     fb_area *area = fb_area_get(node, index);
     fb_compare *compare = compare_of(node);
+    if (compare->used && compare->waiting && compare->area == index) {
+        compare->waiting = false;
+        compare->busy = true;
+        if (!take_record(node)) over(node, false);
+        return;
+    }
     if (!area->used || !area->doubt || MUTANT(DOUBT_IGNORED, false, true)) return;
-    /* What is still wanted may be skipped as well. */
     uint32_t link = choose_link(node, area, compare->link);
     if (link == FB_NONE) return; /* a link opens, rights change, or more is skipped */
-    if (compare->used || compare->cleared != 0 || area->wants != 0 || area->mending) {
+    /* What is still wanted may be skipped as well. It is not waited for for ever: somebody may say
+     * to have what never comes. */
+    bool wants = area->wants != 0 && area->put_off < FB_COMPARE_WAITS_MAX;
+    if (compare->used || compare->cleared != 0 || wants || area->mending) {
+        area->put_off += wants ? 1 : 0;
         later(node, index, 1);
         return;
     }
+    area->put_off = 0;
     begin(node, index, link);
     area->doubt_again = false;
     next(node);

@@ -6,6 +6,7 @@
  * the vector still says to be here. */
 #include "protocol/base/mutant.h"
 #include "protocol/database/compare/compare.h"
+#include "protocol/database/compare/repair.h"
 #include "protocol/database/state.h"
 #include "protocol/database/tree/path.h"
 
@@ -178,6 +179,8 @@ static void record_run(fb_node *node, fb_op *op)
     fb_writer w = fb_writer_of(stage->set.bytes, stage->set.cap);
     uint8_t bits[32] = {0};
     uint32_t item = 1;
+    fb_reader asked = r;
+    fb_span dots = fb_read_bytes(&asked, (size_t)c->count * FB_DOT_BYTES);
     for (uint32_t i = 0; i < c->count; i++) {
         fb_dot dot = fb_read_dot(&r);
         if (status == FB_OK && covers(node, op, serve->area, dot, &item)) {
@@ -185,9 +188,13 @@ static void record_run(fb_node *node, fb_op *op)
         }
     }
     fb_write_bytes(&w, bits, (c->count + (size_t)7) / 8);
-    fb_write_span16(&w, record.state);
+    size_t state_at = w.at;
+    fb_write_u16(&w, 0);
+    fb_peer_state_write(&w, record.state, dots);
+    size_t state_len = w.at - state_at - 2;
+    if (!w.failed) fb_store_be(w.p + state_at, state_len, 2);
     write_heads(node, serve->area, &w);
-    if (status != FB_OK || w.failed || record.state.len > UINT16_MAX) {
+    if (status != FB_OK || w.failed || state_len > UINT16_MAX) {
         fb_call_finish(node, serve->call, status != FB_OK ? status : FB_ERR_LIMIT);
         return;
     }

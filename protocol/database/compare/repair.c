@@ -33,17 +33,33 @@ static bool read_head(fb_reader *r, state_head *head)
     return !r->failed;
 }
 
+/* One column of it. */
+typedef struct state_column {
+    fb_span name, siblings;
+    fb_dots kept;
+} state_column;
+
+static state_column read_column(fb_reader *r)
+{
+    state_column column;
+    column.name = fb_read_span16(r);
+    uint16_t siblings = fb_read_u16(r);
+    column.siblings = fb_read_bytes(r, (size_t)siblings * FB_SIBLING_BYTES);
+    column.kept = fb_read_dots(r);
+    return column;
+}
+
 bool fb_peer_state_is_valid(fb_span state)
 {
     if (state.len == 0) return true; /* no such record */
     fb_reader r = fb_reader_of(state);
     state_head head;
     if (!read_head(&r, &head)) return false;
+    fb_span before = {NULL, 0};
     for (uint32_t i = 0; i < head.fields && !r.failed; i++) {
-        fb_read_span16(&r);
-        uint16_t siblings = fb_read_u16(&r);
-        fb_read_bytes(&r, (size_t)siblings * FB_SIBLING_BYTES);
-        fb_read_dots(&r);
+        state_column column = read_column(&r);
+        if (i > 0 && fb_span_compare(before, column.name) >= 0) return false;
+        before = column.name;
     }
     return fb_reader_done(&r);
 }
@@ -61,40 +77,108 @@ static bool is_kept(fb_dots kept, const uint8_t *dot)
     return is_among(fb_span_of(kept.p, (size_t)kept.count * FB_DOT_BYTES), FB_DOT_BYTES, dot);
 }
 
+/* Those of the entries that are asked about; how many. */
+static uint32_t write_asked(fb_writer *w, fb_span entries, size_t each, fb_span dots)
+{
+    size_t count_at = w->at;
+    uint32_t count = 0;
+    fb_write_u16(w, 0);
+    for (size_t at = 0; at + each <= entries.len; at += each) {
+        if (!is_among(dots, FB_DOT_BYTES, entries.p + at)) continue;
+        fb_write_bytes(w, entries.p + at, each);
+        count++;
+    }
+    if (!w->failed) fb_store_be(w->p + count_at, count, 2);
+    return count;
+}
+
+static uint32_t write_asked_dots(fb_writer *w, fb_dots kept, fb_span dots)
+{
+    fb_span entries = fb_span_of(kept.p, (size_t)kept.count * FB_DOT_BYTES);
+    return write_asked(w, entries, FB_DOT_BYTES, dots);
+}
+
+void fb_peer_state_write(fb_writer *w, fb_span state, fb_span dots)
+{
+    size_t start = w->at;
+    uint32_t any = 0, fields = 0;
+    fb_reader r = fb_reader_of(state);
+    state_head head;
+    if (state.len == 0 || !read_head(&r, &head)) return;
+    any += write_asked(w, head.existence, FB_EXISTENCE_BYTES, dots);
+    any += write_asked_dots(w, head.existence_pending, dots);
+    any += write_asked_dots(w, head.whole_pending, dots);
+    size_t fields_at = w->at;
+    fb_write_u16(w, 0);
+    for (uint32_t i = 0; i < head.fields; i++) {
+        state_column column = read_column(&r);
+        size_t column_at = w->at;
+        fb_write_span16(w, column.name);
+        uint32_t here = write_asked(w, column.siblings, FB_SIBLING_BYTES, dots);
+        here += write_asked_dots(w, column.kept, dots);
+        if (here == 0 && !w->failed) w->at = column_at;
+        fields += here == 0 ? 0 : 1;
+    }
+    if (w->failed) return;
+    fb_store_be(w->p + fields_at, fields, 2);
+    if (any + fields == 0) w->at = start;
+}
+
 typedef enum at_peer { AT_PEER_ABSENT, AT_PEER_LIVES, AT_PEER_REPLACED } at_peer;
 
-/* How it is there: in the column, or (no name) for the existence. What is replaced before it came
- * is kept as such. */
-static at_peer at_peer_of(const fb_peer_state *peer, fb_span name, const uint8_t *dot)
-{
-    fb_reader r = fb_reader_of(peer->state);
+/* A peer's state beside a record: columns of both ascend, so each is read once. */
+typedef struct beside {
+    const fb_peer_state *peer;
+    fb_reader r;
     state_head head;
-    if (peer->state.len == 0) return AT_PEER_ABSENT;
-    if (!read_head(&r, &head)) return AT_PEER_LIVES; /* not of one that is valid */
-    if (is_kept(head.whole_pending, dot)) return AT_PEER_REPLACED;
-    if (name.len == 0) {
-        if (is_kept(head.existence_pending, dot)) return AT_PEER_REPLACED;
-        return is_among(head.existence, FB_EXISTENCE_BYTES, dot) ? AT_PEER_LIVES : AT_PEER_ABSENT;
+    uint32_t left; /* columns behind the one at hand */
+    bool any;      /* there is one at hand */
+    state_column column;
+} beside;
+
+static void next_column(beside *b)
+{
+    b->any = b->left > 0;
+    if (!b->any) return;
+    b->left--;
+    b->column = read_column(&b->r);
+}
+
+static void begin_beside(beside *b, const fb_peer_state *peer)
+{
+    *b = (beside){.peer = peer, .r = fb_reader_of(peer->state)};
+    if (peer->state.len == 0 || !read_head(&b->r, &b->head)) return;
+    b->left = b->head.fields;
+    next_column(b);
+}
+
+/* How it is there: in the column, or (no name) for the existence. What is replaced before it came
+ * is kept as such. Columns are asked about as they ascend. */
+static at_peer at_peer_of(beside *b, fb_span name, const uint8_t *dot)
+{
+    if (is_kept(b->head.whole_pending, dot)) return AT_PEER_REPLACED;
+    fb_dots kept = b->head.existence_pending;
+    fb_span living = b->head.existence;
+    size_t each = FB_EXISTENCE_BYTES;
+    if (name.len != 0) {
+        while (b->any && fb_span_compare(b->column.name, name) < 0) next_column(b);
+        if (!b->any || !fb_span_equal(b->column.name, name)) return AT_PEER_ABSENT;
+        kept = b->column.kept;
+        living = b->column.siblings;
+        each = FB_SIBLING_BYTES;
     }
-    for (uint32_t i = 0; i < head.fields; i++) {
-        fb_span column = fb_read_span16(&r);
-        uint16_t count = fb_read_u16(&r);
-        fb_span siblings = fb_read_bytes(&r, (size_t)count * FB_SIBLING_BYTES);
-        fb_dots kept = fb_read_dots(&r);
-        if (!fb_span_equal(column, name)) continue;
-        if (is_kept(kept, dot)) return AT_PEER_REPLACED;
-        return is_among(siblings, FB_SIBLING_BYTES, dot) ? AT_PEER_LIVES : AT_PEER_ABSENT;
-    }
-    return AT_PEER_ABSENT;
+    if (is_kept(kept, dot)) return AT_PEER_REPLACED;
+    return is_among(living, each, dot) ? AT_PEER_LIVES : AT_PEER_ABSENT;
 }
 
 static bool gone_there(void *user, fb_span name, const uint8_t *dot)
 {
-    const fb_peer_state *peer = user;
+    beside *b = user;
+    const fb_peer_state *peer = b->peer;
     for (uint32_t i = 0; i < peer->dot_count; i++) {
         if (memcmp(peer->dots + (size_t)i * FB_DOT_BYTES, dot, FB_DOT_BYTES) != 0) continue;
         bool covered = (peer->covered[i / 8] >> i % 8 & 1u) != 0;
-        at_peer there = at_peer_of(peer, name, dot);
+        at_peer there = at_peer_of(b, name, dot);
         return there == AT_PEER_REPLACED || (covered && there == AT_PEER_ABSENT);
     }
     return false; /* it came since */
@@ -180,7 +264,8 @@ fb_status fb_record_repair(fb_id id, const fb_record *record, const fb_peer_stat
                            const fb_merge_ops *ops, uint8_t *out, uint8_t *scratch, size_t out_cap,
                            fb_merged *merged, uint32_t *dropped)
 {
-    fb_peer_state there = *peer;
+    beside there;
+    begin_beside(&there, peer);
     return fb_record_prune(id, record, gone_there, &there, ops, out, scratch, out_cap, merged,
                            dropped);
 }

@@ -14,7 +14,11 @@ typedef struct fb_peer_state {
     const uint8_t *covered; /* a bit each */
 } fb_peer_state;
 
+/* Also: its columns ascend, as those of every state do. */
 bool fb_peer_state_is_valid(fb_span state);
+/* Of a state what is about some dots, as far as it fits: all that who asked about them looks at.
+ * Nothing, where none of them is in it. */
+void fb_peer_state_write(fb_writer *w, fb_span state, fb_span dots);
 /* Does what this dot put there go: into the column, or (an empty name) into the existence? */
 typedef bool (*fb_gone)(void *user, fb_span name, const uint8_t dot[FB_DOT_BYTES]);
 /* The record without what is gone, and without replaced dots that are kept for changes which are

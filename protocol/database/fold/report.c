@@ -21,6 +21,7 @@
 #include "protocol/core/node_id.h"
 #include "protocol/database/state.h"
 #include "protocol/link/link.h"
+#include "protocol/store/readset.h"
 
 #define ENTRY_BYTES 32u /* id node, u64 incarnation, u64 batch */
 #define AREA_BYTES  18u /* id area, u16 entries */
@@ -99,11 +100,14 @@ static void write_content(const fb_node *node, uint32_t space, fb_writer *w)
     }
 }
 
-/* So much of a report, of a node with sizes like these. */
-static size_t content_max(const fb_node *node)
+/* So much of a report, of a node with sizes like these: all members' reports are read at once, so
+ * the more there are the less each of them says. */
+static size_t content_max(const fb_node *node, uint32_t space)
 {
-    size_t cap = (node->database->batch_max / 2 - FB_BATCH_FRAME_BYTES) / 2;
-    return cap < FB_REPORT_BYTES_MAX ? cap : FB_REPORT_BYTES_MAX;
+    uint64_t cap = (node->database->batch_max / 2 - FB_BATCH_FRAME_BYTES) / 2;
+    uint32_t members = fb_report_members(node, space);
+    cap = fb_min_u64(cap, FB_REPORTS_BYTES_MAX / (members == 0 ? 1 : members));
+    return (size_t)fb_min_u64(cap, FB_REPORT_BYTES_MAX);
 }
 
 static void content_hash(fb_span content, uint8_t out[16])
@@ -172,7 +176,7 @@ static void on_report(fb_node *node, uint32_t space)
         return;
     }
     uint8_t content[FB_REPORT_BYTES_MAX];
-    fb_writer w = fb_writer_of(content, content_max(node));
+    fb_writer w = fb_writer_of(content, content_max(node, space));
     write_content(node, space, &w);
     content_hash(fb_writer_span(&w), areas->next_report);
     if (w.at == 0 || memcmp(areas->next_report, areas->reported, 16) == 0) return;
@@ -234,7 +238,8 @@ fb_status fb_report_check(const fb_node *node, uint32_t space, const fb_batch *b
 typedef struct cut_context {
     uint32_t space;
     uint32_t count;
-    uint32_t own; /* the place of this node's own report, plus one */
+    uint32_t own;                        /* the place of this node's own report, plus one */
+    uint32_t member[FB_CUT_MEMBERS_MAX]; /* whose they are */
     uint8_t
         apart[FB_CUT_MEMBERS_MAX]; /* item of the value in the second round, less count, plus 1 */
     bool lives_asked;
@@ -339,6 +344,7 @@ static bool ask_reports(fb_node *node, fb_op *op, uint32_t space)
         if (fb_member_status_of(node, m) != FB_MEMBER_APPROVED) continue;
         fits =
             c->count < FB_CUT_MEMBERS_MAX && fb_report_read(node, op, space, fb_member_id(node, m));
+        if (fits) c->member[c->count] = m;
         c->count++;
         if (fb_id_equal(fb_member_id(node, m), node->self)) c->own = c->count;
     }
@@ -470,16 +476,19 @@ static bool ask_lives(fb_node *node, fb_op *op, cut_context *c, fb_span own)
     if (w.at == 0) return false;
     c->first_life = fb_op_items(node, op);
     c->lives = fb_op_keep(op, fb_writer_span(&w));
+    size_t answers = 0;
     for (size_t at = 0; at < c->lives.len; at += LIFE_BYTES) {
         fb_reader r = fb_reader_of(fb_span_of(c->lives.p + at, LIFE_BYTES));
         uint32_t local = fb_area_get(node, fb_area_find(node, fb_read_id(&r)))->local;
         fb_id peer = fb_read_id(&r);
         uint8_t key[FB_VECTOR_KEY_BYTES];
-        if (!fb_op_read_key(op, fb_key_vector(key, true, local, peer, fb_read_u64(&r)),
-                            FB_VECTOR_VALUE_BYTES)) {
-            c->lives.len = at;
+        answers += FB_VECTOR_VALUE_BYTES + FB_READ_ITEM_HEAD;
+        if (!fb_op_read_fits(op, 1, sizeof key + answers)) {
+            c->lives.len = at; /* of the others nothing is known */
             break;
         }
+        fb_op_read_key(op, fb_key_vector(key, true, local, peer, fb_read_u64(&r)),
+                       FB_VECTOR_VALUE_BYTES);
     }
     return c->lives.len != 0;
 }
@@ -587,19 +596,17 @@ bool fb_report_is_awaited(const fb_node *node, uint32_t space)
  * stored apart. False: nothing is to be asked. */
 static bool ask_values(fb_node *node, fb_op *op, cut_context *c, bool *whole)
 {
-    uint32_t i = 0, apart = 0;
-    for (uint32_t m = fb_member_first(node, c->space); m != FB_NONE && i < c->count;
-         m = fb_member_next(node, m)) {
-        if (fb_member_status_of(node, m) != FB_MEMBER_APPROVED) continue;
+    uint32_t apart = 0;
+    *whole = fb_report_members(node, c->space) == c->count;
+    for (uint32_t i = 0; i < c->count && *whole; i++) {
         fb_sibling sibling;
-        if (fb_report_sibling(node, op, i, &sibling) && sibling.apart) {
-            *whole = fb_report_read_apart(node, op, c->space, fb_member_id(node, m), &sibling);
-            if (!*whole) return false;
-            c->apart[i] = (uint8_t)++apart;
-        }
-        i++;
+        /* Somebody else is approved than was when the records were asked for. */
+        *whole = fb_member_status_of(node, c->member[i]) == FB_MEMBER_APPROVED;
+        if (!*whole || !fb_report_sibling(node, op, i, &sibling) || !sibling.apart) continue;
+        *whole =
+            fb_report_read_apart(node, op, c->space, fb_member_id(node, c->member[i]), &sibling);
+        c->apart[i] = (uint8_t)++apart;
     }
-    *whole = i == c->count; /* nobody was approved meanwhile */
     return apart > 0;
 }
 
@@ -669,9 +676,10 @@ static void cut_run(fb_node *node, fb_op *op)
 
 /* Up to which batch a member has said to hold a life. One that another life of its node took up is
  * not named, and what a full report leaves out is not known: that is believed. */
-static uint64_t said_to_hold(const fb_node *node, fb_span hex, fb_id area, const fb_folded *gap)
+static uint64_t said_to_hold(const fb_node *node, uint32_t space, fb_span hex, fb_id area,
+                             const fb_folded *gap)
 {
-    if (hex.len / 2 + AREA_BYTES + ENTRY_BYTES > content_max(node)) return UINT64_MAX;
+    if (hex.len / 2 + AREA_BYTES + ENTRY_BYTES > content_max(node, space)) return UINT64_MAX;
     bool other = false;
     uint64_t batch = held(hex, area, gap->node, gap->incarnation, &other);
     return batch == 0 && other ? UINT64_MAX : batch;
@@ -696,7 +704,7 @@ static void gap_run(fb_node *node, fb_op *op)
         fb_span report;
         if (i + 1 == c->own || !report_of(node, op, c, i, &report)) continue;
         any = true;
-        gap->upto = fb_min_u64(gap->upto, said_to_hold(node, report, area, gap));
+        gap->upto = fb_min_u64(gap->upto, said_to_hold(node, c->space, report, area, gap));
     }
     gap->judged = any;
     uint32_t slot = c->fetch;

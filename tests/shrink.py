@@ -6,6 +6,7 @@
     tests/shrink.py --smoke             a few bugs: for ctest
     tests/shrink.py --bug NAME          one bug only
     tests/shrink.py --out DIR           keep the minimal schedules there, without their hashes
+    tests/shrink.py --corpus            nothing is shrunk: the schedules of tests/scenarios/planted as they are
 
 A schedule is 1-minimal when without any one of its lines of rounds it does not fail by that check.
 Exit: 0 all found, shrunk, equal when played again; 1 some not; 2 usage.
@@ -50,8 +51,10 @@ def is_minimal(program, text, check, folder):
             continue
         path = folder / "smaller.sched"
         path.write_text(without(text, number))
-        verdict, _ = run(program, "replay", str(path))
-        if verdict["check"] == check:
+        done = subprocess.run([program, "replay", str(path)], capture_output=True, text=True, check=False)
+        # Half of a line that goes on in the next one is none.
+        said = done.stdout.strip().splitlines()
+        if said and json.loads(said[-1])["check"] == check:
             return False
     return True
 
@@ -95,6 +98,71 @@ class Shrunk:
                 f"{'yes' if self.minimal else 'no'} |")
 
 
+SERIES = re.compile(r"  (\S+) (\S+) (\w+) r(\d+)(.*?)(?: #(\d+))? times (\d+) every (\S+)(?: over (\d+))?")
+
+
+def milliseconds(text):
+    number, unit = re.fullmatch(r"([\d.]+)(ms|s)", text).groups()
+    return round(float(number) * {"ms": 1, "s": 1000}[unit])
+
+
+def written_out(line):
+    """The operations of a series, a line each."""
+    found = SERIES.fullmatch(line)
+    if found is None:
+        return [line]
+    at, node, verb, record, rest, number, times, every, over = found.groups()
+    lines = []
+    for k in range(int(times)):
+        key = "" if number is None else f" #{int(number) + k}"
+        of = int(record) + (k % int(over) if over else 0)
+        lines.append(f"  {milliseconds(at) + k * milliseconds(every)}ms {node} {verb} r{of}{rest}{key}")
+    return lines
+
+
+def series_is_found_again(program, folder):
+    """Of a schedule whose series stand there one operation a line the shrinker makes one as short."""
+    text = (ROOT / "tests" / "scenarios" / "planted" / "shared-nibbles-hashed.sched").read_text()
+    lines = [one for line in text.splitlines() for one in written_out(line)]
+    out, small = folder / "out.sched", folder / "small.sched"
+    out.write_text("\n".join(lines) + "\n")
+    verdict, _ = run(program, "shrink", str(out), "-o", str(small))
+    again, before = said(small.read_text()), said(text)
+    print(f"\n{len(lines)} lines of series written out: {len(again)} are left, {len(before)} stand in the corpus")
+    good = len(lines) > 40 and len(again) <= len(before) + 1
+    return good and verdict["check"] == "tree-recomputed" and any(" times " in line for line in again)
+
+
+def said(text):
+    """Lines that say something: no comment, nothing empty."""
+    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def corpus(program):
+    """Lines of each planted schedule, and whether each of its lines of rounds is needed."""
+    sizes, minimal, silent = [], 0, 0
+    print("| schedule | lines | 1-minimal |\n|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for path in sorted((ROOT / "tests" / "scenarios" / "planted").glob("*.sched")):
+            lines = said(path.read_text())
+            expected = re.search(r"^expect violates (\S+)", "\n".join(lines), re.MULTILINE)
+            if expected is None:
+                continue
+            check = expected.group(1)
+            played = subprocess.run([program, "replay", str(path)], capture_output=True, text=True, check=False)
+            if f'"check":"{check}"' not in played.stdout:
+                silent += 1
+                print(f"| `{path.stem}` | {len(lines)} | does not fail |")
+                continue
+            needed = is_minimal(program, "\n".join(lines) + "\n", check, pathlib.Path(folder))
+            sizes.append(len(lines))
+            minimal += needed
+            print(f"| `{path.stem}` | {len(lines)} | {'yes' if needed else 'no'} |", flush=True)
+    print(f"\n{len(sizes)} schedules: median {statistics.median(sizes):.0f} lines, at most {max(sizes)}; "
+          f"{minimal} are 1-minimal.")
+    return 1 if silent else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=str(ROOT / "build" / "release"))
@@ -104,8 +172,11 @@ def main():
     parser.add_argument("--limit", default="600s")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--out")
+    parser.add_argument("--corpus", action="store_true")
     arguments = parser.parse_args()
     program = str(pathlib.Path(arguments.build) / "faberio-sim")
+    if arguments.corpus:
+        return corpus(program)
     if arguments.smoke:
         arguments.bug, arguments.events = SMOKE, "200k"
     unknown = set(arguments.bug) - set(bugs())
@@ -130,6 +201,9 @@ def main():
               f"{statistics.median(row.seconds for row in found):.1f} s; "
               f"{sum(row.minimal for row in found)} are 1-minimal.")
     good = len(found) == len(rows) and all(row.same for row in found)
+    if arguments.smoke:
+        with tempfile.TemporaryDirectory() as folder:
+            good = series_is_found_again(program, pathlib.Path(folder)) and good
     return 0 if good else 1
 
 

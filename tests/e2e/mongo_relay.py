@@ -61,6 +61,7 @@ class MongoRelay:
     later    the question is asked when `release` says so
     wait     the answer is given when `release` says so
     twice    the server is asked twice, as by a network that repeats; the first answer is lost
+    again    the answer is given twice, as by a network that repeats
     nonsense the answer is a document that says nothing of what it should
     short    half of the answer is given, and the connection breaks"""
 
@@ -158,6 +159,8 @@ class MongoRelay:
                     if action == "nonsense":
                         answer = _nonsense(answer)
                     near.sendall(answer[:len(answer) // 2] if action == "short" else answer)
+                    if action == "again":
+                        near.sendall(answer)
                     if action == "short":
                         return
                     if struct.unpack_from("<I", answer, 16)[0] & 2 == 0 or action == "nonsense":

@@ -326,6 +326,48 @@ def test_a_write_is_not_lost_where_another_program_put_what_is_ours_in_another_o
         a.start("--store", mongod.uri("records"))
 
 
+def test_a_server_that_is_locked_takes_no_writes_and_answers_reads(net, mongod):
+    a = begin(net, mongod)
+    record = a.json("record", "put", "lab", "notes", "new", "n=1")["id"]
+    mongod.client.admin.command("fsync", lock=True)
+    kept = []
+    writer = threading.Thread(target=lambda: kept.append(
+        a.json("record", "put", "lab", "notes", record, "n=2")))
+    writer.start()
+    eventually(lambda: state(a)["waiting"], lambda waiting: waiting > 0)
+    assert a.json("record", "get", "lab", "notes", record)["fields"]["n"] in (1, 2)
+    assert documents(mongod.client, "records", "notes")[record]["n"] == 1
+    assert kept == []
+    mongod.client.admin.command("fsyncUnlock")
+    writer.join(timeout=HANGS_S)
+    assert len(kept) == 1 and documents(mongod.client, "records", "notes")[record]["n"] == 2
+    eventually(lambda: state(a), lambda s: s["state"] == "ok" and s["waiting"] == 0)
+    assert a.json("status")["starts"] == 1
+
+
+def test_a_server_that_is_no_primary_for_a_while_costs_no_acknowledged_write(net, mongod):
+    a = begin(net, mongod)
+    kept, stop = {}, threading.Event()
+    writers = [threading.Thread(target=write_until, args=(a, stop, kept)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    for _ in range(2):
+        eventually(lambda: len(kept), lambda count, least=len(kept) + 5: count >= least)
+        mongod.client.admin.command("replSetStepDown", 2, force=True)
+        assert not mongod.client.admin.command("hello")["isWritablePrimary"]
+        eventually(lambda: state(a), lambda s: s["state"] == "unreachable" and s["error"] != "")
+        # It becomes the primary again by itself, and the node finds that out.
+        eventually(lambda: len(kept), lambda count, least=len(kept) + 5: count >= least)
+    stop.set()
+    for writer in writers:
+        writer.join(timeout=HANGS_S)
+    eventually(lambda: state(a), lambda s: s["state"] == "ok" and s["waiting"] == 0)
+    found = documents(mongod.client, "records", "notes")
+    assert {k: found[k]["n"] for k in kept} == kept
+    assert {row["id"] for row in a.rows("record", "list", "lab", "notes")} == set(found)
+    assert a.json("status")["starts"] == 1
+
+
 def test_it_reads_from_the_primary_whatever_the_address_says(net, mongod):
     a = net.node("a")
     a.init()

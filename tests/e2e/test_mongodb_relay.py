@@ -142,6 +142,23 @@ def test_records_of_every_size_are_documents_or_stay_where_they_are(net, mongod,
     assert state(a)["too_large"] == 0
 
 
+def test_an_answer_that_comes_twice_is_not_that_of_the_next_question(net, mongod, relay):  # noqa: F811
+    """The driver takes it for that; what it says does not fit, and the connection is given up."""
+    a = begin(net, relay)
+    wanted = {put(a, "n=0"): {"n": 0}}
+    watching(a)
+    for command in ("update", "find", "findAndModify", "getMore"):
+        relay.plan(command, "again")
+        for n in range(2):
+            record = put(a, f"n={n}")
+            wanted[record] = {"n": n}
+            assert a.json("record", "get", "lab", "notes", record)["fields"] == {"n": n}
+    assert {command for command, _ in relay.done} >= {"update", "find", "getMore"}
+    eventually(lambda: shown(mongod.client, "records", "notes"), lambda found: found == wanted)
+    assert {row["id"]: row["fields"] for row in a.rows("record", "list", "lab", "notes")} == wanted
+    assert a.json("status")["starts"] == 1
+
+
 def test_a_list_under_way_while_the_database_is_dropped_is_whole(net, mongod, relay):  # noqa: F811
     a = begin(net, relay)
     wanted = {put(a, f"n={n}"): {"n": n} for n in range(5)}

@@ -345,7 +345,8 @@ void fb_links_flush(fb_node *node)
     if (links->dials_wanted != 0) fb_dial_flush(node);
     /* From where the last flush was cut off. A plane that is asked on one link may find something
      * for another, hence the second time around. */
-    for (uint32_t n = 0; n < 2 * links->high && any_ready(links); n++) {
+    bool ready = any_ready(links);
+    for (uint32_t n = 0; n < 2 * links->high && ready; n++) {
         if (links->rotor >= links->high) links->rotor = 0;
         uint32_t i = links->rotor;
         uint64_t bit = UINT64_C(1) << i % 64;
@@ -356,8 +357,9 @@ void fb_links_flush(fb_node *node)
                 fb_starved(node);
                 return;
             }
+            ready = any_ready(links);
         }
         links->rotor++;
     }
-    if (any_ready(links)) fb_starved(node);
+    if (ready) fb_starved(node);
 }

@@ -12,11 +12,11 @@
 /* An own statement that could not be written (every operation was taken) is tried again. */
 #define DUTY_RETRY_NS UINT64_C(50000000)
 
-/* The member that signs. */
-static fb_status author_of(const fb_node *node, uint32_t space, const fb_b32 *author,
+/* The member that signs; `id` follows from its key. */
+static fb_status author_of(const fb_node *node, uint32_t space, fb_id id, const fb_b32 *author,
                            uint32_t *member)
 {
-    uint32_t index = fb_member_find(node, space, fb_node_id_of(node->options.provider, author));
+    uint32_t index = fb_member_find(node, space, id);
     if (index == FB_NONE) return FB_ERR_BATCH_POLICY;
     const fb_member *m = fb_member_at(node, index);
     /* profile 1: the full key decides */
@@ -45,7 +45,7 @@ fb_status fb_space_check_author(const fb_node *node, uint32_t space, const fb_si
 {
     uint32_t member;
     bool admin;
-    FB_TRY(author_of(node, space, &batch->author, &member));
+    FB_TRY(author_of(node, space, batch->signer, &batch->author, &member));
     return batch->own_area ? fb_standing_stated(node, member, batch->claim, &admin)
                            : check_data(node, member, batch);
 }
@@ -112,7 +112,8 @@ static fb_status check(const fb_node *node, uint32_t space, const fb_own_change 
         /* The root of trust came with the invite, or this node is the creator. */
         return self && fb_b32_equal(change->author, s->creator) ? FB_OK : FB_ERR_BATCH_POLICY;
     }
-    FB_TRY(author_of(node, space, &change->author, &author));
+    fb_id id = fb_node_id_of(node->options.provider, &change->author);
+    FB_TRY(author_of(node, space, id, &change->author, &author));
     FB_TRY(fb_standing_stated(node, author, change->claim, &admin));
     switch (statement->kind) {
     case FB_STATEMENT_SPACE:

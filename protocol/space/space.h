@@ -105,6 +105,7 @@ typedef struct fb_own_change {
 /* A batch, as far as the rights of its signer go. */
 typedef struct fb_signed {
     fb_b32 author;
+    fb_id signer; /* the author's id: whoever asks has worked it out */
     uint64_t claim;
     fb_id area;
     bool own_area;

@@ -45,8 +45,11 @@ static bool permute(uint32_t *order, uint32_t count)
 
 static fb_status right_of(const fb_node *node, fb_b32 author)
 {
-    const fb_signed batch = {
-        .author = author, .claim = FB_CLAIM_FIRST, .incarnation = 1, .number = 1};
+    const fb_signed batch = {.author = author,
+                             .signer = fb_node_id_of(node->options.provider, &author),
+                             .claim = FB_CLAIM_FIRST,
+                             .incarnation = 1,
+                             .number = 1};
     return fb_space_check_author(node, 0, &batch);
 }
 
@@ -164,7 +167,11 @@ static void a_batch_is_judged_by_the_cut(void **state)
     test_net_restart(net, 0);
     test_net_settle(net);
     const fb_node *node = test_net_node(net, 0);
-    fb_signed batch = {.author = of, .claim = FB_CLAIM_FIRST, .incarnation = 7, .number = 5};
+    fb_signed batch = {.author = of,
+                       .signer = fb_node_id_of(node->options.provider, &of),
+                       .claim = FB_CLAIM_FIRST,
+                       .incarnation = 7,
+                       .number = 5};
     memset(batch.area.b, 0x11, 16);
     batch.area.b[6] = 0x71;
     batch.area.b[8] = 0x81;

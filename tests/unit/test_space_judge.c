@@ -127,6 +127,7 @@ static void look(test_net *net, outcome *out)
         out->role[i] = role_of(net, 0, i);
         for (uint32_t k = 0; k < 6; k++) {
             const fb_signed batch = {.author = key_at(net, i),
+                                     .signer = id_at(net, i),
                                      .claim = FB_CLAIM(k < 3 ? 1 : 3, 0),
                                      .incarnation = 1,
                                      .number = 1 + k % 3 * 30};

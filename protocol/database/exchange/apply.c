@@ -337,13 +337,14 @@ static fb_status judge_author(fb_node *node, const judged *j)
     if (fb_area_get(node, j->area)->kind == FB_AREA_REPORTS) {
         return fb_report_check(node, j->space, j->batch, j->signer, j->changes);
     }
-    const fb_signed batch = {j->batch->author,
-                             j->claim,
-                             fb_area_get(node, j->area)->id,
-                             j->own_area,
-                             j->batch->incarnation,
-                             j->batch->number,
-                             j->hash};
+    const fb_signed batch = {.author = j->batch->author,
+                             .signer = j->signer,
+                             .claim = j->claim,
+                             .area = fb_area_get(node, j->area)->id,
+                             .own_area = j->own_area,
+                             .incarnation = j->batch->incarnation,
+                             .number = j->batch->number,
+                             .hash = j->hash};
     FB_TRY(fb_space_check_author(node, j->space, &batch));
     if (!j->own_area) return FB_OK;
     for (uint32_t i = 0; i < j->batch->count; i++) {

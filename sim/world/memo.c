@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/world/memo.h"
 
-#define LEAST 32u /* places */
+#define LEAST  32u   /* places */
+#define DOUBLE 1024u /* places up to which a table doubles */
 
 /* A table as large as it is now. */
 static uint64_t *slots_of(const fb_sim_memo *memo, uint8_t table)
@@ -47,12 +48,13 @@ static uint64_t *slot_of(const fb_sim_memo *memo, uint8_t table, uint64_t key)
     }
 }
 
-/* What it becomes stands behind it, and was never used: a table does not shrink. */
+/* What it becomes stands behind it, and was never used: a table does not shrink. What it was is
+ * touched memory that nobody uses any more, so a large one is whole at once. */
 static void grow(fb_sim_memo *memo, uint8_t table)
 {
     const uint64_t *from = slots_of(memo, table);
     uint32_t places = memo->masks[table] + 1;
-    memo->masks[table] = places * 2 - 1;
+    memo->masks[table] = places < DOUBLE ? places * 2 - 1 : memo->mask;
     for (uint32_t at = 0; at < places; at++, from += memo->stride) {
         if (from[0] == 0) continue;
         memcpy(slot_of(memo, table, from[0]), from, memo->stride * sizeof *from);

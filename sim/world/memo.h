@@ -4,8 +4,8 @@
  * Two tables: new keys go to the young one; when it is half full the old one is forgotten and they
  * change places. So at least the last quarter of all places is remembered, at no cost of ageing.
  *
- * Each begins small and doubles as it fills: a short run would otherwise touch a page of memory for
- * every key, and pages are what most of a short run's time goes to. */
+ * Each begins small and doubles for a while as it fills: a short run would otherwise touch a page
+ * of memory for every key, and pages are what most of a short run's time goes to. */
 #ifndef FB_SIM_WORLD_MEMO_H
 #define FB_SIM_WORLD_MEMO_H
 

@@ -9,7 +9,7 @@ import random
 import time
 from pathlib import Path
 
-from node import eventually
+from node import Refused
 from test_namespaces import Space
 
 ROUNDS = 12
@@ -35,9 +35,19 @@ class Use:
 
 
 class Days(Space):
+    lists = 0  # that were answered
+
     def start(self, node):
         record = ("--record", node.home.parent / f"{node.home.name}.rec", "--record-max", "16m")
         node.start(*self.net.options(node), *record)
+
+    def read(self, node):
+        """A file of the recording that is full ends an incarnation: who asks just then tries again."""
+        try:
+            node.call("record", "list", "team", "notes", "--limit", "5", "--json")
+            self.lists += 1
+        except Refused as refused:
+            assert refused.code == 75 and "starting" in refused.err, refused
 
     def live(self, turn, draw):
         """A round of what a small group does."""
@@ -49,7 +59,7 @@ class Days(Space):
             node = draw.choice(self.nodes)
             record = self.ids[draw.randrange(RECORDS)]
             assert self.put(node, record, text="x" * draw.randrange(400), turn=turn, n=n) or True
-            node.call("record", "list", "team", "notes", "--limit", "5", "--json")
+            self.read(node)
         if turn % 4 == 2:
             # c is the one that is killed; a and b are measured.
             self.nodes[2].kill()
@@ -85,6 +95,7 @@ def test_nothing_grows_but_what_was_written(net):
         assert y.recording <= 18 * MIB, said
         # A change of some hundred bytes is kept once as a batch, in its record and in the tree.
         assert y.disk - x.disk <= 2 * MIB + wrote * 8192, said
+    assert space.lists > turn * RECORDS // 4
     assert space.judged() > 1000
 
 

@@ -6,6 +6,7 @@
  * depends on better paths alone. */
 #include "sim/checkers/standing.h"
 
+#include "protocol/base/hash.h"
 #include "protocol/database/database.h"
 #include "protocol/store/keys.h"
 
@@ -34,13 +35,25 @@ typedef struct cut {
     uint64_t incarnation, number;
 } cut;
 
-struct fb_sim_standing {
+/* What one store states, and what comes of that. */
+typedef struct statements {
     stated all[STATED_MAX];
     cut cuts[CUTS_MAX];
     uint32_t count, cut_count;
     uint32_t local;
     fb_id area, creator;
     bool full;
+    uint64_t hash[2]; /* of all that was read; zeros: nothing was */
+} statements;
+
+/* Nodes are asked again and again, and all of them state the same as a rule: what was judged lately
+ * is not judged anew. One place more is there to read into. */
+#define JUDGED 8u
+
+struct fb_sim_standing {
+    statements *now;
+    statements places[JUDGED + 1];
+    uint32_t next;
 };
 
 size_t fb_sim_standing_bytes(void)
@@ -48,12 +61,22 @@ size_t fb_sim_standing_bytes(void)
     return sizeof(fb_sim_standing);
 }
 
+/* The area's number in that store is no part of what is stated. */
+static void add_hash(statements *s, fb_span key, fb_span value)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        s->hash[i] = fb_xxh64(key.p + 5, key.len - 5, s->hash[i] + i + 1);
+        s->hash[i] = fb_xxh64(value.p, value.len, s->hash[i]);
+    }
+}
+
 static void take_stated(void *user, fb_span key, fb_span value)
 {
-    fb_sim_standing *s = user;
+    statements *s = user;
     fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
     fb_read_u8(&k);
     if (fb_read_u32(&k) != s->local) return;
+    add_hash(s, key, value);
     if (s->count == STATED_MAX) {
         s->full = true;
         return;
@@ -78,7 +101,7 @@ static void take_stated(void *user, fb_span key, fb_span value)
 
 static void take_cut(void *user, fb_span key, fb_span value)
 {
-    fb_sim_standing *s = user;
+    statements *s = user;
     fb_reader k = fb_reader_of(key), v = fb_reader_of(value);
     fb_read_u8(&k);
     if (fb_read_u32(&k) != s->local) return;
@@ -90,6 +113,7 @@ static void take_cut(void *user, fb_span key, fb_span value)
     fb_read_u8(&v);
     c.number = fb_read_u64(&v);
     if (!fb_id_equal(area, s->area)) return;
+    add_hash(s, key, value);
     if (s->cut_count == CUTS_MAX) {
         s->full = true;
         return;
@@ -103,13 +127,13 @@ static int by_dot(const stated *a, const stated *b)
     return memcmp(a->dot, b->dot, sizeof a->dot);
 }
 
-static uint32_t depth_of(const fb_sim_standing *s, uint32_t place)
+static uint32_t depth_of(const statements *s, uint32_t place)
 {
     return place == ROOT ? 1 : s->all[place].depth + 1;
 }
 
 /* Two places on paths: the shorter path is the better, then the one whose first other step is. */
-static int compare(const fb_sim_standing *s, uint32_t a, uint32_t b)
+static int compare(const statements *s, uint32_t a, uint32_t b)
 {
     if (a == b) return 0;
     if (a == KEY || b == KEY) return a == KEY ? -1 : 1;
@@ -130,7 +154,7 @@ static int compare(const fb_sim_standing *s, uint32_t a, uint32_t b)
 }
 
 /* The best grant that makes somebody an admin under a number. */
-static uint32_t grant_of(const fb_sim_standing *s, fb_id member, uint32_t number)
+static uint32_t grant_of(const statements *s, fb_id member, uint32_t number)
 {
     if (number == 1 && fb_id_equal(member, s->creator)) return ROOT;
     uint32_t best = NOWHERE;
@@ -145,7 +169,7 @@ static uint32_t grant_of(const fb_sim_standing *s, fb_id member, uint32_t number
     return best;
 }
 
-static void find_paths(fb_sim_standing *s)
+static void find_paths(statements *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         s->all[i].up = s->all[i].turn != 0 ? KEY : NOWHERE;
@@ -168,7 +192,7 @@ static void find_paths(fb_sim_standing *s)
 }
 
 /* Of the takings with one number, the one that counts. */
-static uint32_t taking_of(const fb_sim_standing *s, fb_id member, uint32_t number)
+static uint32_t taking_of(const statements *s, fb_id member, uint32_t number)
 {
     uint32_t best = NOWHERE;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -183,7 +207,7 @@ static uint32_t taking_of(const fb_sim_standing *s, fb_id member, uint32_t numbe
     return best;
 }
 
-static bool is_cut(const fb_sim_standing *s, const stated *t)
+static bool is_cut(const statements *s, const stated *t)
 {
     for (uint32_t number = 2; number <= 254; number += 2) {
         if (number <= t->claim) continue;
@@ -202,7 +226,7 @@ static bool is_cut(const fb_sim_standing *s, const stated *t)
     return false;
 }
 
-static bool judge(fb_sim_standing *s)
+static bool judge(statements *s)
 {
     static bool stands[STATED_MAX];
     bool changed = false;
@@ -221,24 +245,38 @@ static bool judge(fb_sim_standing *s)
     return changed;
 }
 
-bool fb_sim_standing_read(fb_sim_standing *s, const fb_sim_store *store, uint32_t local,
+bool fb_sim_standing_read(fb_sim_standing *standing, const fb_sim_store *store, uint32_t local,
                           fb_id space, fb_id creator)
 {
     static const uint8_t standings = FB_TAG_STANDING, cuts = FB_TAG_CUT;
+    statements *s = &standing->places[standing->next];
     s->count = s->cut_count = 0;
     s->full = false;
     s->local = local;
     s->creator = creator;
     s->area = fb_area_id(space, FB_AREA_SPACE, (fb_span){NULL, 0});
+    s->hash[0] = s->hash[1] = 1;
     fb_sim_store_walk(store, fb_span_of(&standings, 1), take_stated, s);
     fb_sim_store_walk(store, fb_span_of(&cuts, 1), take_cut, s);
+    for (uint32_t i = 0; i <= JUDGED; i++) {
+        statements *known = &standing->places[i];
+        if (i == standing->next || memcmp(known->hash, s->hash, sizeof s->hash) != 0 ||
+            !fb_id_equal(known->area, s->area) || !fb_id_equal(known->creator, creator)) {
+            continue;
+        }
+        standing->now = known;
+        return !known->full;
+    }
     for (uint32_t round = 0; !s->full && round <= s->count + 1 && judge(s); round++) {
     }
+    standing->now = s;
+    standing->next = (standing->next + 1) % (JUDGED + 1);
     return !s->full;
 }
 
-uint8_t fb_sim_standing_role(const fb_sim_standing *s, fb_id member, bool *known)
+uint8_t fb_sim_standing_role(const fb_sim_standing *standing, fb_id member, bool *known)
 {
+    const statements *s = standing->now;
     const stated *top = NULL;
     *known = false;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -255,8 +293,9 @@ uint8_t fb_sim_standing_role(const fb_sim_standing *s, fb_id member, bool *known
     return top == NULL ? 0 : top->role;
 }
 
-uint32_t fb_sim_standing_turn(const fb_sim_standing *s)
+uint32_t fb_sim_standing_turn(const fb_sim_standing *standing)
 {
+    const statements *s = standing->now;
     uint32_t last = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->all[i].turn > last) last = s->all[i].turn;
@@ -264,8 +303,9 @@ uint32_t fb_sim_standing_turn(const fb_sim_standing *s)
     return last;
 }
 
-bool fb_sim_standing_stands(const fb_sim_standing *s, fb_id member, const uint8_t dot[32])
+bool fb_sim_standing_stands(const fb_sim_standing *standing, fb_id member, const uint8_t dot[32])
 {
+    const statements *s = standing->now;
     for (uint32_t i = 0; i < s->count; i++) {
         const stated *t = &s->all[i];
         if (fb_id_equal(t->subject, member) && memcmp(t->dot, dot, 32) == 0) return t->stands;

@@ -4,7 +4,7 @@
  * fields that it sets. DESIGN 3.1, Stable cut.
  *
  * Two things need it. A batch goes as a whole or stays, so one that stays may hold values whose
- * replacers are gone with theirs: who merges a record anew from its batches (mend.c) has to leave
+ * replacers are gone with theirs: who merges a record anew from its batches (anew.c) has to leave
  * them out. And a bit is kept only once what killed it cannot be taken back any more: seen dead in
  * one pass, dead for ever in a later one. */
 #ifndef FB_DATABASE_BATCH_MARK_H

@@ -130,9 +130,9 @@ typedef struct fb_documents_ops {
      * FB_ERR_UNREACHABLE. */
     fb_status (*confirm)(fb_documents *documents, uint64_t *number, char *why, size_t why_len);
 
-    /* Puts documents of one collection, each id named once. FB_OK: each has an outcome, and
-     * *durable says whether what was done is certain to last. FB_ERR_UNREACHABLE: anything may have
-     * happened, or may happen later on. The same call again does no harm. */
+    /* Puts documents of one collection and one start, each id named once. FB_OK: each has an
+     * outcome, and *durable says whether what was done is certain to last. FB_ERR_UNREACHABLE:
+     * anything may have happened, or may happen later on. The same call again does no harm. */
     fb_status (*put)(fb_documents *documents, const fb_document_change *changes, size_t count,
                      fb_document_outcome *outcomes, bool *durable, char *why, size_t why_len);
 

@@ -24,6 +24,8 @@ typedef struct putting {
     size_t *places;              /* of the operations of the bulk: which change */
     size_t operations, removals; /* those go first */
     bson_t upsert;               /* the option */
+    bson_t present;              /* a condition, and the number within it */
+    bson_iter_t number;
 } putting;
 
 /* {_id, and a version older than this one}: for what is removed, or marked in its place; a document
@@ -35,24 +37,35 @@ static void guard(bson_t *selector, int64_t start, int64_t number)
                 BCON_INT64(start), "n", BCON_INT64(number), "}", "}");
 }
 
-/* The update that makes a document this one where it is older, or has no version of ours, or is not
- * there, and leaves it otherwise. Nothing of the document is taken for an expression. */
-static bool guarded(bson_t *update, const bson_t *whole, int64_t start, int64_t number)
+/* What stands there is ours and not older: of the two, the one that is false as a rule comes first.
+ * Made once for a bulk; only the number differs. */
+static bool present_make(putting *p, int64_t start)
+{
+    bson_iter_t at;
+    bson_init(&p->present);
+    BCON_APPEND(&p->present, "$and", "[", "{", "$gte", "[", BCON_UTF8("$" FB_MONGO_META), "{",
+                "$literal", "{", "v", BCON_INT32(FB_MONGO_VERSION), "s", BCON_INT64(start), "n",
+                BCON_INT64(0), "}", "}", "]", "}", "{", "$eq", "[", "{", "$type",
+                BCON_UTF8("$" FB_MONGO_META), "}", BCON_UTF8("object"), "]", "}", "]");
+    return bson_iter_init(&at, &p->present) &&
+           bson_iter_find_descendant(&at, "$and.0.$gte.1.$literal.n", &p->number);
+}
+
+/* The update that leaves a document where that holds, and makes it this one otherwise, also where
+ * there is none. Nothing of the document is taken for an expression. */
+static bool guarded(putting *p, bson_t *update, const bson_t *whole, int64_t number)
 {
     bson_t stage, with, choice, literal;
+    bson_iter_overwrite_int64(&p->number, number);
     bool fits = bson_append_document_begin(update, "0", 1, &stage) &&
-                bson_append_document_begin(&stage, "$replaceWith", -1, &with) &&
-                bson_append_array_begin(&with, "$cond", -1, &choice);
+                bson_append_document_begin(&stage, "$replaceWith", 12, &with) &&
+                bson_append_array_begin(&with, "$cond", 5, &choice);
     if (!fits) return false;
-    BCON_APPEND(&choice, "0", "{", "$or", "[", "{", "$ne", "[", "{", "$type",
-                BCON_UTF8("$" FB_MONGO_META), "}", BCON_UTF8("object"), "]", "}", "{", "$lt", "[",
-                BCON_UTF8("$" FB_MONGO_META), "{", "$literal", "{", "v",
-                BCON_INT32(FB_MONGO_VERSION), "s", BCON_INT64(start), "n", BCON_INT64(number), "}",
-                "}", "]", "}", "]", "}");
-    fits = bson_append_document_begin(&choice, "1", 1, &literal) &&
-           bson_append_document(&literal, "$literal", -1, whole) &&
-           bson_append_document_end(&choice, &literal) &&
-           bson_append_utf8(&choice, "2", 1, "$$ROOT", -1);
+    fits = bson_append_document(&choice, "0", 1, &p->present) &&
+           bson_append_utf8(&choice, "1", 1, "$$ROOT", 6) &&
+           bson_append_document_begin(&choice, "2", 1, &literal) &&
+           bson_append_document(&literal, "$literal", 8, whole) &&
+           bson_append_document_end(&choice, &literal);
     return bson_append_array_end(&with, &choice) && bson_append_document_end(&stage, &with) &&
            bson_append_document_end(update, &stage) && fits;
 }
@@ -81,7 +94,7 @@ static void add(putting *p, mongoc_bulk_operation_t *bulk, size_t place)
             added = !fits || mongoc_bulk_operation_replace_one_with_opts(bulk, &selector, &whole,
                                                                          &p->upsert, &error);
         } else {
-            fits = fits && guarded(&update, &whole, start, number);
+            fits = fits && guarded(p, &update, &whole, number);
             added = !fits || mongoc_bulk_operation_update_one_with_opts(bulk, &selector, &update,
                                                                         &p->upsert, &error);
         }
@@ -365,7 +378,10 @@ fb_status fb_mongo_put(fb_documents *documents, const fb_document_change *change
     if (p.places == NULL) return FB_ERR_NO_MEMORY;
     bson_init(&p.upsert);
     bson_append_bool(&p.upsert, "upsert", -1, true);
-    fb_status status = execute(&p, count, durable);
+    fb_status status = present_make(&p, (int64_t)changes[0].version.start)
+                           ? execute(&p, count, durable)
+                           : FB_ERR_NO_MEMORY;
+    bson_destroy(&p.present);
     bson_destroy(&p.upsert);
     if (status == FB_OK) status = look_at_present(&p, count);
     free(p.places);

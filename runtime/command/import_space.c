@@ -74,6 +74,11 @@ static const char *record_wrong(const import *m, const fb_json_object_in *in, fb
             if (i == 0 && is_act(value)) return "a value that this program cannot write";
             if (i == 1 && !json_is_integer(value)) return "a counter is an integer";
             if (i > 1 && json_array_size(value) == 0) return "sets and conflicts are arrays";
+            for (size_t k = 0; k < i && i < 3; k++) {
+                if (json_object_get(json_object_get(in->tree, parts[k]), name) != NULL) {
+                    return "a field stands in one of fields, counters and sets";
+                }
+            }
         }
     }
     if (known != in->count) return "a member that this program does not know";

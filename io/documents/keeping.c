@@ -9,7 +9,7 @@
 #include "protocol/store/writeset.h"
 
 /* The numbers of the last and of the first start: no entry has this key, as none has an empty one.
- * Stores of before the second one was written have the first alone. */
+ * Older stores have that of the last one alone. */
 static const uint8_t start_key[] = {FB_TAG_REDO};
 
 int fb_keeping_open(fb_keeping *k, const fb_split_store *store, const fb_room_source *source)

@@ -178,6 +178,16 @@ static void payloads_of_every_length(void **state)
     }
 }
 
+/* A length that is written although it is 0. */
+static void an_empty_payload(void **state)
+{
+    (void)state;
+    protobuf_make m = protobuf_make_default();
+    protobuf_make_text(&m, FB_ENVELOPE_PAYLOAD, "");
+    fb_span bytes = protobuf_make_bytes(&m);
+    assert_int_equal(expect_same_of(bytes.p, bytes.len), FB_ERR_MALFORMED);
+}
+
 /* Times of other days take fewer or more bytes. */
 static void times(void **state)
 {
@@ -203,11 +213,9 @@ static void times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_to_a_topic),
-        cmocka_unit_test(messages_to_a_node),
-        cmocka_unit_test(every_type),
-        cmocka_unit_test(payloads_of_every_length),
-        cmocka_unit_test(times),
+        cmocka_unit_test(messages_to_a_topic), cmocka_unit_test(messages_to_a_node),
+        cmocka_unit_test(every_type),          cmocka_unit_test(payloads_of_every_length),
+        cmocka_unit_test(an_empty_payload),    cmocka_unit_test(times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

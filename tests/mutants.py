@@ -5,7 +5,9 @@
     tests/mutants.py                        10 seeds each, the table on standard output
     tests/mutants.py --write                the same into docs/PLANTED-BUGS.md
     tests/mutants.py --missing --write      only the bugs that have no row there; the other rows stay
-    tests/mutants.py --changed --write      only those whose file is another one since their row was made
+    tests/mutants.py --changed --write      only those whose file is another one since their row was made, or whose
+                                            row is of fewer seeds
+    tests/mutants.py --late --events 1m,4m --write   only those that not every seed found
     tests/mutants.py --smoke                a few bugs, one seed each: for ctest
     tests/mutants.py --bug NAME --seeds 3   one bug only
     tests/mutants.py --only dial --only floor   those whose names have one of these words in them
@@ -282,6 +284,7 @@ def main():
     parser.add_argument("--only", action="append", default=[], help="a word in the names of bugs")
     parser.add_argument("--missing", action="store_true", help="those without a row")
     parser.add_argument("--changed", action="store_true", help="those whose file has changed since their row")
+    parser.add_argument("--late", action="store_true", help="those that not every seed of their row found")
     parser.add_argument("--log", type=pathlib.Path, help="where runs that are over are kept")
     parser.add_argument("--minutes", type=float, default=0, help="no run begins after so many")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
@@ -308,8 +311,11 @@ def main():
     if arguments.missing:
         chosen |= {row[0] for row in rows if row[0] not in there}
     if arguments.changed:
-        chosen |= {row[0] for row in rows if row[0] in there and there[row[0]].code != code_of(row[1])}
-    every = not (arguments.bug or arguments.only or arguments.missing or arguments.changed)
+        chosen |= {row[0] for row in rows if row[0] in there
+                   and (there[row[0]].code != code_of(row[1]) or there[row[0]].seeds < arguments.seeds)}
+    if arguments.late:
+        chosen |= {name for name, row in there.items() if row.found < row.seeds}
+    every = not (arguments.bug or arguments.only or arguments.missing or arguments.changed or arguments.late)
     bugs = [Bug(row) for row in rows if every or row[0] in chosen]
     seeds, rungs, over = range(1, arguments.seeds + 1), arguments.events.split(","), True
     done = []

@@ -155,13 +155,14 @@ static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
 }
 
 /* May a dot come that is not covered? Not where its life stands at a cut here: what was behind that
- * was taken back wherever it had come. */
+ * was taken back wherever it had come. Of a life that is not here nothing may have been let stand;
+ * should it have begun under a later right, the record alone becomes larger for a while. */
 static bool comes(void *user, const uint8_t bytes[FB_DOT_BYTES])
 {
     judged *j = ((void **)user)[0];
     const fb_node *node = ((void **)user)[1];
     fb_dot dot = fb_dots_at((fb_dots){bytes, 1}, 0);
-    uint64_t batch, claim;
+    uint64_t batch = 0, claim = FB_CLAIM_FIRST;
     bool known;
     fb_life life;
     uint32_t entry = fb_vector_find(node, j->area, dot.node, dot.incarnation);
@@ -171,8 +172,6 @@ static bool comes(void *user, const uint8_t bytes[FB_DOT_BYTES])
     } else if (life_at(node, j, false, dot.node, dot.incarnation, &known, &life)) {
         batch = life.batch;
         claim = life.claim;
-    } else {
-        return true;
     }
     return !fb_mend_ends(node, j->area, dot.node, dot.incarnation, batch, claim);
 }

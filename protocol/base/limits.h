@@ -52,6 +52,7 @@
 #define FB_CUT_TEXT_BYTES_MAX  40960u /* of a statement that takes something away */
 #define FB_STANDINGS_MAX       250u   /* numbers of statements about one member */
 #define FB_RECOVERIES_MAX      255u /* the same of the recovery key: nobody else can use them up */
+#define FB_TAKINGS_MAX         254u /* what it gave is taken away under the next number */
 
 /* Store. */
 #define FB_KEY_BYTES_MAX            511u /* LMDB's */

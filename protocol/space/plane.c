@@ -160,6 +160,7 @@ static void layout(fb_node *node, fb_arena *arena)
     fb_shown *shown = fb_arena_take(arena, sizes->links, sizeof *shown);
     uint64_t *stating = fb_arena_take(arena, sizes->requests, sizeof *stating);
     fb_listing *listing = fb_arena_take(arena, sizes->requests, sizeof *listing);
+    uint8_t *listed = fb_arena_take(arena, 1, fb_space_list_bytes(sizes));
     uint32_t *heads = fb_arena_take(arena, buckets, sizeof *heads);
     fb_digest_register(node, FB_DIGEST_SPACE, &space_digest);
     fb_digest_register(node, FB_DIGEST_MEMBER, &member_digest);
@@ -181,6 +182,7 @@ static void layout(fb_node *node, fb_arena *arena)
     spaces->shown = shown;
     spaces->stating = stating;
     spaces->listing = listing;
+    spaces->listed = listed;
     spaces->buckets = heads;
     spaces->bucket_mask = buckets - 1;
 }
@@ -219,6 +221,7 @@ static void reset(fb_node *node)
     memset(spaces->stating, 0, sizes->requests * sizeof *spaces->stating);
     memset(spaces->listing, 0, sizes->requests * sizeof *spaces->listing);
     spaces->listings = 0;
+    spaces->listed_len = 0;
     memset(spaces->retry, 0, sizeof spaces->retry);
     spaces->members = spaces->pending = 0;
     spaces->space_local = spaces->application_number = 0;

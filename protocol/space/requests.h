@@ -61,6 +61,8 @@ void fb_space_requests_durable(fb_node *node);
 
 /* Lists that wait are answered. */
 void fb_space_lists_flush(fb_node *node);
+/* The longest list of spaces or members, with sizes like these. */
+size_t fb_space_list_bytes(const fb_sizes *sizes);
 
 /* Only an admin may approve, so only an admin takes requests: who asked is known where it asked. */
 fb_status fb_space_may_admit(const fb_node *node, uint32_t space);

@@ -27,7 +27,7 @@ static fb_status write_statement(fb_node *node, fb_span digits)
     if (m->status != FB_MEMBER_APPROVED) return FB_ERR_CONFLICT; /* another one was faster */
     uint32_t number = FB_CLAIM_NUMBER(fb_standing_claim(node, t->member));
     number += number % 2 == 0 ? 2 : 1;
-    if (number > FB_STANDINGS_MAX) return FB_ERR_LIMIT;
+    if (number > FB_TAKINGS_MAX) return FB_ERR_LIMIT;
     fb_statement statement;
     memset(&statement, 0, sizeof statement);
     statement.kind = FB_STATEMENT_STANDING;

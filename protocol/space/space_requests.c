@@ -95,22 +95,23 @@ _Static_assert(2u + FB_SPACES_MAX * LIST_ITEM_BYTES <= FB_REPLY_BYTES_MAX, "a li
 
 /* What is told of spaces and members could be taken back by a crash while the statements that it
  * follows from are not durable: who is told to be a member would write, start anew and be refused.
- * So a list waits until all that was stated is durable. That may be more than when it was asked
- * for; statements are people's, and each is kept for good, so it does not wait for long. */
+ * So a list waits until all that was stated is durable; where more is stated all the time it is
+ * told as it was at one moment while it waited, as soon as what had been stated by then is durable.
+ */
 static bool may_list(fb_node *node, fb_request request, uint32_t space)
 {
     struct fb_spaces *spaces = node->spaces;
     if (MUTANT(MEMBER_BEFORE_DURABLE, spaces->told_w <= fb_w_durable(node), true)) return true;
     fb_listing *listing = &spaces->listing[request.index];
     if (listing->number == 0) spaces->listings++; /* else its caller is gone */
-    *listing = (fb_listing){request.number, space};
+    *listing = (fb_listing){request.number, space, false};
     return false;
 }
 
-static void list(fb_node *node, fb_request request)
+/* Into fb_space_list_bytes bytes; how many there are. */
+static size_t list(const fb_node *node, uint8_t *bytes)
 {
-    uint8_t bytes[2u + FB_SPACES_MAX * LIST_ITEM_BYTES];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
+    fb_writer w = fb_writer_of(bytes, FB_REPLY_BYTES_MAX);
     uint16_t count = 0;
     fb_write_u16(&w, 0);
     for (uint32_t i = 0; i < fb_space_capacity(node); i++) {
@@ -130,7 +131,45 @@ static void list(fb_node *node, fb_request request)
         count++;
     }
     fb_store_be(bytes, count, 2);
-    fb_reply(node, request.index, FB_OK, fb_writer_span(&w));
+    return w.at;
+}
+
+/* members */
+
+#define MEMBER_ITEM_BYTES (16u + 32u + 2u)
+#define MEMBERS_LISTED    ((FB_REPLY_BYTES_MAX - 2u) / MEMBER_ITEM_BYTES)
+
+/* As list; 0: there are too many, and a part is never told as if it were all. */
+static size_t list_members(const fb_node *node, uint32_t space, uint8_t *bytes)
+{
+    fb_writer w = fb_writer_of(bytes, FB_REPLY_BYTES_MAX);
+    uint16_t count = 0;
+    fb_write_u16(&w, 0);
+    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
+        if (count == MEMBERS_LISTED) return 0;
+        fb_write_id(&w, fb_member_id(node, m));
+        fb_write_b32(&w, fb_member_key(node, m));
+        fb_write_u8(&w, (uint8_t)fb_member_status_of(node, m));
+        fb_write_u8(&w, (uint8_t)fb_member_role(node, m));
+        count++;
+    }
+    fb_store_be(bytes, count, 2);
+    return w.at;
+}
+
+static void answer_list(fb_node *node, fb_request request, uint32_t space)
+{
+    uint8_t bytes[FB_REPLY_BYTES_MAX];
+    if (space != FB_NONE && !fb_space_exists(node, space)) {
+        fb_request_refuse(node, request, FB_ERR_NOT_FOUND); /* left meanwhile */
+        return;
+    }
+    size_t len = space == FB_NONE ? list(node, bytes) : list_members(node, space, bytes);
+    if (len == 0) {
+        fb_request_refuse(node, request, FB_ERR_LIMIT);
+    } else {
+        fb_reply(node, request.index, FB_OK, fb_span_of(bytes, len));
+    }
 }
 
 static void on_list(fb_node *node, fb_request request, fb_span arguments)
@@ -140,33 +179,7 @@ static void on_list(fb_node *node, fb_request request, fb_span arguments)
         fb_request_refuse(node, request, FB_ERR_REQUEST_MALFORMED);
         return;
     }
-    if (may_list(node, request, FB_NONE)) list(node, request);
-}
-
-/* members */
-
-#define MEMBER_ITEM_BYTES (16u + 32u + 2u)
-#define MEMBERS_LISTED    ((FB_REPLY_BYTES_MAX - 2u) / MEMBER_ITEM_BYTES)
-
-static void list_members(fb_node *node, fb_request request, uint32_t space)
-{
-    uint8_t bytes[2u + MEMBERS_LISTED * MEMBER_ITEM_BYTES];
-    fb_writer w = fb_writer_of(bytes, sizeof bytes);
-    uint16_t count = 0;
-    fb_write_u16(&w, 0);
-    for (uint32_t m = fb_member_first(node, space); m != FB_NONE; m = fb_member_next(node, m)) {
-        if (count == MEMBERS_LISTED) {
-            fb_request_refuse(node, request, FB_ERR_LIMIT); /* never a part as if it were all */
-            return;
-        }
-        fb_write_id(&w, fb_member_id(node, m));
-        fb_write_b32(&w, fb_member_key(node, m));
-        fb_write_u8(&w, (uint8_t)fb_member_status_of(node, m));
-        fb_write_u8(&w, (uint8_t)fb_member_role(node, m));
-        count++;
-    }
-    fb_store_be(bytes, count, 2);
-    fb_reply(node, request.index, FB_OK, fb_writer_span(&w));
+    if (may_list(node, request, FB_NONE)) answer_list(node, request, FB_NONE);
 }
 
 static void on_members(fb_node *node, fb_request request, fb_span arguments)
@@ -179,16 +192,45 @@ static void on_members(fb_node *node, fb_request request, fb_span arguments)
                           fb_reader_done(&r) ? FB_ERR_NOT_FOUND : FB_ERR_REQUEST_MALFORMED);
         return;
     }
-    if (may_list(node, request, space)) list_members(node, request, space);
+    if (may_list(node, request, space)) answer_list(node, request, space);
+}
+
+size_t fb_space_list_bytes(const fb_sizes *sizes)
+{
+    size_t spaces = 2 + sizes->spaces * (size_t)LIST_ITEM_BYTES;
+    size_t members = 2 + sizes->members * (size_t)MEMBER_ITEM_BYTES;
+    size_t most = spaces > members ? spaces : members;
+    return most < FB_REPLY_BYTES_MAX ? most : FB_REPLY_BYTES_MAX;
+}
+
+/* More is stated while lists wait: the one that waits first is kept as it is now, for all who have
+ * asked for it by now. */
+static void hold_list(fb_node *node)
+{
+    struct fb_spaces *spaces = node->spaces;
+    uint32_t first = 0;
+    while (spaces->listing[first].number == 0) first++;
+    uint32_t space = spaces->listing[first].space;
+    if (space != FB_NONE && !fb_space_exists(node, space))
+        return; /* left: told when all is durable */
+    spaces->listed_len =
+        space == FB_NONE ? list(node, spaces->listed) : list_members(node, space, spaces->listed);
+    spaces->listed_w = spaces->told_w;
+    for (uint32_t i = first; i < node->options.sizes.requests && spaces->listed_len != 0; i++) {
+        fb_listing *listing = &spaces->listing[i];
+        listing->held = listing->number != 0 && listing->space == space;
+    }
 }
 
 void fb_space_lists_flush(fb_node *node)
 {
     struct fb_spaces *spaces = node->spaces;
-    if (spaces->listings == 0 || spaces->told_w > fb_w_durable(node)) return;
-    for (uint32_t i = 0; i < node->options.sizes.requests; i++) {
+    if (spaces->listings == 0) return;
+    bool all = spaces->told_w <= fb_w_durable(node);
+    bool held = spaces->listed_len != 0 && spaces->listed_w <= fb_w_durable(node);
+    for (uint32_t i = 0; i < node->options.sizes.requests && (all || held); i++) {
         const fb_listing waited = spaces->listing[i];
-        if (waited.number == 0) continue;
+        if (waited.number == 0 || (!all && !waited.held)) continue;
         if (!fb_effect_fits(node, FB_REPLY_BYTES_MAX)) {
             fb_starved(node);
             return;
@@ -197,14 +239,14 @@ void fb_space_lists_flush(fb_node *node)
         spaces->listings--;
         fb_request request = fb_request_at(node, i);
         if (request.number != waited.number) continue;
-        if (waited.space == FB_NONE) {
-            list(node, request);
-        } else if (fb_space_exists(node, waited.space)) {
-            list_members(node, request, waited.space);
+        if (all) {
+            answer_list(node, request, waited.space);
         } else {
-            fb_request_refuse(node, request, FB_ERR_NOT_FOUND); /* left meanwhile */
+            fb_reply(node, i, FB_OK, fb_span_of(spaces->listed, spaces->listed_len));
         }
     }
+    if (all || held) spaces->listed_len = 0;
+    if (spaces->listings != 0 && spaces->listed_len == 0) hold_list(node);
 }
 
 /* approve, role and rename: each writes one statement. */

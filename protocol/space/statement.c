@@ -273,7 +273,8 @@ static fb_status read_standing(const fb_span value[FIELDS], fb_statement *out)
     fb_span cut = value[FIELD_CUT];
     uint32_t n;
     if (value[FIELD_NUMBER].len > 3) return FB_ERR_STATEMENT;
-    FB_TRY(read_decimal(value[FIELD_NUMBER], FB_STANDINGS_MAX, &n));
+    FB_TRY(read_decimal(value[FIELD_NUMBER], FB_TAKINGS_MAX, &n));
+    if (n % 2 != 0 && n > FB_STANDINGS_MAX) return FB_ERR_LIMIT;
     out->number = (uint8_t)n;
     uint32_t role = 0;
     while (role < ROLE_COUNT && !fb_span_equal(value[FIELD_ROLE], role_values[role])) role++;

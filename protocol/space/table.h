@@ -158,6 +158,7 @@ typedef struct fb_naming {
 typedef struct fb_listing {
     uint64_t number; /* of the request; 0: none waits */
     uint32_t space;  /* FB_NONE: of all spaces */
+    bool held;       /* it is told what is kept (fb_spaces.listed) */
 } fb_listing;
 
 struct fb_standing;
@@ -177,7 +178,10 @@ struct fb_spaces {
     uint64_t *stating;   /* by request index: number of the one that waits for a statement */
     fb_listing *listing; /* by request index: a list that waits for told_w */
     uint32_t listings;   /* of those that wait */
-    uint32_t *buckets;   /* members by (space, id); index plus one */
+    uint8_t *listed;     /* a list as it was while it waited: told when this is durable */
+    size_t listed_len;   /* 0: there is none */
+    uint64_t listed_w;
+    uint32_t *buckets; /* members by (space, id); index plus one */
     uint32_t bucket_mask;
     uint32_t member_free; /* list through `next`; index plus one */
     uint32_t members;     /* in use */

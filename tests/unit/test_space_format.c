@@ -149,6 +149,27 @@ static fb_status recovery_with(const char *name, const char *value, fb_statement
     return fb_statement_decode(fields.field, fields.count, back);
 }
 
+/* What the recovery key gave under one of its own numbers can be taken away. */
+static void numbers_of_the_recovery_key_are_taken_back(void **state)
+{
+    (void)state;
+    static const char quotes[] = "\"\""; /* around a cut that names nothing */
+    for (uint32_t number = 250; number <= 254; number += 2) {
+        fb_statement s = statement_of(FB_STATEMENT_STANDING, ""), back;
+        s.number = (uint8_t)number;
+        s.role = FB_ROLE_NONE;
+        s.cut = fb_span_of(quotes + 1, 0);
+        fb_statement_fields fields;
+        fb_statement_encode(&s, &fields);
+        assert_int_equal(fb_statement_decode(fields.field, fields.count, &back), FB_OK);
+        assert_int_equal(back.number, number);
+        s.number = (uint8_t)(number + 1);
+        s.role = FB_ROLE_WRITER;
+        fb_statement_encode(&s, &fields);
+        assert_int_equal(fb_statement_decode(fields.field, fields.count, &back), FB_ERR_LIMIT);
+    }
+}
+
 static void recoveries_have_one_spelling(void **state)
 {
     (void)state;
@@ -386,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_round_trip),
         cmocka_unit_test(later_kinds_are_refused_not_guessed),
+        cmocka_unit_test(numbers_of_the_recovery_key_are_taken_back),
         cmocka_unit_test(recoveries_have_one_spelling),
         cmocka_unit_test(texts_have_one_spelling),
         cmocka_unit_test(records_follow_from_what_they_are_about),

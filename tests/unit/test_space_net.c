@@ -9,7 +9,9 @@
 
 #include "protocol/link/link.h"
 #include "protocol/space/invite.h"
-#include "tests/unit/net.h"
+#include "protocol/space/table.h"
+#include "protocol/store/ops.h"
+#include "tests/unit/net_space.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -200,9 +202,31 @@ static void a_signed_statement_lets_a_member_in(void **state)
     test_net_free(net);
 }
 
+/* Something is stated all the time, so that what was stated last is never durable. A list is told
+ * all the same: as it was while it waited, once that is. */
+static void a_list_does_not_wait_for_what_comes_after_it(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(1, NULL);
+    fb_id space = create(net, 0);
+    fb_node *node = test_net_node(net, 0);
+    uint64_t w = fb_w_durable(node);
+    node->spaces->told_w = w + 2;
+    uint64_t asked = test_net_ask(net, 0, FB_VERB_SPACE_LIST, 0, (fb_span){NULL, 0});
+    while (fb_w_durable(node) < w + 2) {
+        assert_false(test_net_reply(net, asked)->done);
+        node->spaces->told_w = fb_w_durable(node) + 10;
+        assert_int_equal(test_net_put(net, 0, space, "notes", 1, "1"), FB_OK);
+    }
+    assert_true(test_net_reply(net, asked)->done);
+    assert_int_equal(test_net_reply(net, asked)->status, FB_OK);
+    test_net_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_does_not_wait_for_what_comes_after_it),
         cmocka_unit_test(five_join_and_meet_each_other),
         cmocka_unit_test(admins_let_others_in),
         cmocka_unit_test(a_signed_statement_lets_a_member_in),

@@ -98,7 +98,7 @@
 #define FB_COMPARE_FRONT_MAX          512u /* nodes still to be asked about */
 #define FB_COMPARE_FOUND_MAX          256u /* differing records of one comparison */
 #define FB_COMPARE_DOTS_MAX           96u  /* of a record that is asked about */
-#define FB_COMPARE_WAITS_MAX          16u  /* pauses for what has not come yet */
+#define FB_COMPARE_WAITS_MAX          16u  /* pauses of one comparison for what has not come yet */
 #define FB_COMPARES_SERVED            4u   /* comparisons of others at once */
 #define FB_VERIFIES_MAX               4u   /* questions whether a peer holds the same, at once */
 #define FB_PEER_AREAS_MAX             4u   /* questions which collections a peer has, at once */

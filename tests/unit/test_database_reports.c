@@ -350,6 +350,37 @@ static void who_is_always_ahead_is_compared_with(void **state)
     test_net_free(net);
 }
 
+/* The peer has, or says to have, what never comes here. One comparison goes on at a time, and what
+ * it waits for is waited for by everything else that is to be compared: so it waits a few pauses in
+ * all, however many records differ. */
+static void what_never_comes_holds_nothing_up_for_long(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, real_sizes);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    for (uint32_t i = 1; i <= 8; i++) {
+        assert_int_equal(test_net_put(net, A, space, "notes", i, "1"), FB_OK);
+    }
+    assert_true(agree(net, space, "notes"));
+    test_net_cut(net, A, B, true);
+    for (uint32_t i = 1; i <= 8; i++) {
+        assert_int_equal(test_net_put(net, A, space, "notes", i, "2"), FB_OK);
+    }
+    test_net_run(net, 5 * SECOND);
+    skip_to(net, space);
+    head_of_another(net, space, A);
+    test_net_cut(net, A, B, false);
+    const fb_node *b = test_net_node(net, B);
+    const fb_compare *compare = b->database->compare;
+    while (!compare->waiting) test_net_run(net, SECOND);
+    uint64_t first = compare->serial;
+    test_net_run(net, (FB_COMPARE_WAITS_MAX + 4) * b->options.timing.onward_ns);
+    assert_true(compare->serial != first);
+    assert_true(fb_area_get(b, area_of(net, B, space, "notes"))->doubt);
+    test_net_free(net);
+}
+
 /* Half of a batch was taken back at A: B does not take that for replaced. */
 static void who_takes_back_is_not_compared_with(void **state)
 {
@@ -736,6 +767,7 @@ int main(void)
         cmocka_unit_test(a_record_of_many_values_stored_apart_is_repaired),
         cmocka_unit_test(a_record_that_no_answer_holds_is_compared_in_parts),
         cmocka_unit_test(who_is_always_ahead_is_compared_with),
+        cmocka_unit_test(what_never_comes_holds_nothing_up_for_long),
         cmocka_unit_test(who_takes_back_is_not_compared_with),
         cmocka_unit_test(who_may_not_write_takes_nothing_away),
         cmocka_unit_test(an_older_life_is_not_what_was_reported),

@@ -442,7 +442,6 @@ static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
 /* The record was asked about: its other dots are next, or another record. */
 static void record_over(fb_compare *compare)
 {
-    compare->waits = 0;
     if (compare->dots_left) {
         memcpy(compare->dots_after, compare->dots + (size_t)(compare->dot_count - 1) * FB_DOT_BYTES,
                FB_DOT_BYTES);
@@ -455,7 +454,8 @@ static void record_over(fb_compare *compare)
 
 /* The peer holds what is not here yet. Its answer is of that moment, and says what was replaced by
  * then, so it counts as soon as all that the peer had then is here: asked again it would be ahead
- * again, if batches come to it all the time. */
+ * again, if batches come to it all the time. What never comes is waited for a few pauses in all and
+ * not for each record: the other areas, of all spaces, wait with this one. */
 static void wait_for_more(fb_node *node)
 {
     fb_compare *compare = compare_of(node);

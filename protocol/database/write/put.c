@@ -413,20 +413,55 @@ static void observe_written(fb_node *node, uint64_t request, const fb_staged_cha
     fb_count(node, FB_COUNTER_CHANGES_WRITTEN, 1);
 }
 
-static void fold_own(fb_node *node, uint32_t area, fb_span bytes, uint64_t seq)
+/* A staged statement as the space sees it; fields has room for FB_RECORD_FIELDS_MAX. */
+static void own_change(const fb_node *node, const fb_staged_change *staged, fb_field_write *fields,
+                       fb_own_change *own)
 {
+    const fb_stage *stage = &node->database->stage;
+    const fb_area *area = fb_area_get(node, stage->areas[staged->area].area);
     fb_change change;
-    fb_status status = fb_change_decode(bytes, &change);
+    fb_status status =
+        fb_change_decode(fb_span_of(stage->bytes + staged->at, staged->len), &change);
     FB_ASSERT(status == FB_OK); /* it was encoded here */
+    /* It stands in the batch that is being filled, which comes after the last one sealed. */
+    uint64_t sealed = area->own == 0 ? 0 : fb_vector_get(node, area->own - 1)->batch;
+    fb_own_change_of(&change, node->self_key, (fb_dot){node->self, node->incarnation, staged->seq},
+                     sealed + 1, fb_space_claim(node, area->space), (fb_span){NULL, 0}, fields,
+                     own);
+}
+
+static bool is_statement(const fb_node *node, const fb_staged_change *staged)
+{
+    const fb_stage *stage = &node->database->stage;
+    return fb_area_get(node, stage->areas[staged->area].area)->kind == FB_AREA_SPACE;
+}
+
+/* The right to a statement may have gone while its record was read. Everybody would refuse the
+ * batch that holds it, and with it all that this life writes later. */
+static fb_status statements_check(const fb_node *node)
+{
+    const fb_stage *stage = &node->database->stage;
+    for (uint32_t i = 0; i < stage->change_count; i++) {
+        const fb_staged_change *staged = &stage->changes[i];
+        if (!is_statement(node, staged)) continue;
+        fb_field_write fields[FB_RECORD_FIELDS_MAX];
+        fb_own_change own;
+        own_change(node, staged, fields, &own);
+        uint32_t space = fb_area_get(node, stage->areas[staged->area].area)->space;
+        fb_status status = fb_space_check_statement(node, space, &own);
+        if (MUTANT(STATED_AS_ASKED, status == FB_OK, true)) continue;
+        return status == FB_ERR_BATCH_POLICY ? FB_ERR_NOT_AUTHORISED : status;
+    }
+    return FB_OK;
+}
+
+static void fold_own(fb_node *node, const fb_staged_change *staged)
+{
+    const fb_stage *stage = &node->database->stage;
     fb_field_write fields[FB_RECORD_FIELDS_MAX];
     fb_own_change own;
-    const fb_area *a = fb_area_get(node, area);
-    uint32_t space = a->space;
-    /* It stands in the batch that is being filled, which comes after the last one sealed. */
-    fb_own_change_of(&change, node->self_key, (fb_dot){node->self, node->incarnation, seq},
-                     fb_vector_get(node, a->own - 1)->batch + 1, fb_space_claim(node, space),
-                     (fb_span){NULL, 0}, fields, &own);
-    fb_space_fold(node, space, &own);
+    own_change(node, staged, fields, &own);
+    fb_space_fold(node, fb_area_get(node, stage->areas[staged->area].area)->space, &own);
 }
 
 static void commit(fb_node *node, const put_context *c)
@@ -446,7 +481,7 @@ static void commit(fb_node *node, const put_context *c)
         fb_span bytes = fb_span_of(stage->bytes + change->at, change->len);
         fb_builder_add(node, index, bytes, change->seq, change->leaf, change->cost, change->lives);
         observe_written(node, c->request, change);
-        if (area->kind == FB_AREA_SPACE) fold_own(node, index, bytes, change->seq);
+        if (is_statement(node, change)) fold_own(node, change);
     }
 }
 
@@ -520,6 +555,7 @@ static void put_run(fb_node *node, fb_op *op)
         again(node, c, fb_op_write_bytes(op), fb_op_write_entries(op));
         return;
     }
+    if (status == FB_OK) status = statements_check(node);
     if (status == FB_OK) status = lives_begin(node);
     if (status == FB_OK &&
         (bytes > fb_op_write_bytes_max(node) || entries > fb_op_write_entries_max(node))) {

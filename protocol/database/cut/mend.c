@@ -213,11 +213,13 @@ static bool take_batch(fb_node *node, const fb_batch *batch)
     return true;
 }
 
-/* Does the batch go as well that is the one before those that go? */
+/* Does the batch go as well that is the one before those that go? Of those that are marked none is
+ * joined by another one, though it may be above a cut by now: the mark would say no more where they
+ * end. */
 static bool goes(const fb_node *node, const fb_batch *batch)
 {
     const struct fb_mend *m = node->database->mend;
-    if (m->marked != 0 && batch->number >= m->marked) return true;
+    if (m->marked != 0) return batch->number >= m->marked;
     return fb_mend_is_lost(node, m->area, m->signer, m->incarnation, batch->number,
                            fb_batch_claim(batch, m->signer), m->previous_hash);
 }

@@ -156,12 +156,17 @@ static bool covered(void *user, const uint8_t bytes[FB_DOT_BYTES])
 
 /* May a dot come that is not covered? Not where its life stands at a cut here: what was behind that
  * was taken back wherever it had come. Of a life that is not here nothing may have been let stand;
- * should it have begun under a later right, the record alone becomes larger for a while. */
+ * should it have begun under a later right, the record alone becomes larger for a while.
+ *
+ * And before a batch behind a gap nothing comes as a rule: what it waits for may wait for what is
+ * folded in that gap, and that is covered with the batch alone. (What is left where batches are
+ * folded is what lives: so much a record holds.) */
 static bool comes(void *user, const uint8_t bytes[FB_DOT_BYTES])
 {
     judged *j = ((void **)user)[0];
     const fb_node *node = ((void **)user)[1];
     fb_dot dot = fb_dots_at((fb_dots){bytes, 1}, 0);
+    if (MUTANT(GAP_WAITS, j->skips, false)) return false;
     uint64_t batch = 0, claim = FB_CLAIM_FIRST;
     bool known;
     fb_life life;

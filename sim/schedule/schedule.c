@@ -253,7 +253,7 @@ void fb_sim_groups_normalise(uint32_t nodes, uint64_t *low, uint64_t *high)
 bool fb_sim_op_has_record(const fb_sim_op *op)
 {
     return op->operation != FB_SIM_OP_LIST && op->operation != FB_SIM_OP_WATCH &&
-           op->operation != FB_SIM_OP_VERIFY;
+           op->operation < FB_SIM_OP_VERIFY;
 }
 
 static bool op_writes(const fb_sim_op *op)

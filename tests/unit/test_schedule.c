@@ -207,6 +207,8 @@ static void what_is_wrong_is_said_with_its_place(void **state)
         {"schedule 1\nround 1 for 1s\n  1s A get r9 times 9 every 1s over 1\n", 3, 37},
         {"schedule 1\nround 1 for 1s\n  1s A get r9 times 9 every 1s over 24\n", 3, 37},
         {"schedule 1\nround 1 for 1s\n  1s A list 3 times 9 every 1s over 2\n", 3, 32},
+        {"schedule 1\nround 1 for 1s\n  1s A reported B times 9 every 1s over 2\n", 3, 36},
+        {"schedule 1\nround 1 for 1s\n  1s A collections B times 9 every 1s over 2\n", 3, 39},
         {"schedule 1\nround 1 for 1s\n  1s..2s rain\n", 3, 10},
         {"schedule 1\ncalm\nround 1 for 1s\n  1s..2s ring\n", 4, 10},
         {"schedule 1\nround 1 for 1s\n  1s..2s delay A\n", 3, 17},

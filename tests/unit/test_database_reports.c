@@ -454,6 +454,23 @@ static void who_may_not_write_takes_nothing_away(void **state)
     test_net_free(net);
 }
 
+/* A reader hid something once; by now all of it is here. What is fetched later is no doubt. */
+static void what_was_hidden_is_forgotten_when_it_is_here(void **state)
+{
+    (void)state;
+    test_net *net = test_net_new(2, NULL);
+    fb_id space = test_net_create_space(net, A);
+    test_net_join(net, B, A, space, FB_ROLE_WRITER);
+    assert_int_equal(test_net_put(net, A, space, "notes", 1, "1"), FB_OK);
+    assert_true(agree(net, space, "notes"));
+    fb_area *area = fb_area_get(test_net_node(net, B), area_of(net, B, space, "notes"));
+    area->hidden = true;
+    assert_int_equal(test_net_put(net, A, space, "notes", 2, "1"), FB_OK);
+    assert_true(agree(net, space, "notes"));
+    assert_true(area->wants == 0 && !area->hidden);
+    test_net_free(net);
+}
+
 /* Who has an older life of a node than it reported has not what it reported. */
 #define CUTTING 100u
 
@@ -770,6 +787,7 @@ int main(void)
         cmocka_unit_test(what_never_comes_holds_nothing_up_for_long),
         cmocka_unit_test(who_takes_back_is_not_compared_with),
         cmocka_unit_test(who_may_not_write_takes_nothing_away),
+        cmocka_unit_test(what_was_hidden_is_forgotten_when_it_is_here),
         cmocka_unit_test(an_older_life_is_not_what_was_reported),
         cmocka_unit_test(what_was_merged_anew_is_doubted_also_after_a_crash),
         cmocka_unit_test(who_asks_for_a_promise_is_answered),

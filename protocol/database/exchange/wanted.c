@@ -189,6 +189,8 @@ static void release(fb_node *node, uint32_t index)
     wanted->next = db->wanted_free;
     db->wanted_free = index + 1;
     fb_wanted_touch(node, index);
+    fb_area *area = fb_area_get(node, wanted->area);
+    if (area->wants == 0) area->hidden = false;
     fb_area_unpin(node, wanted->area);
 }
 

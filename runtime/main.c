@@ -101,8 +101,9 @@ static const fb_command commands[] = {
      "admin, and for a request that a member has taken.",
      1, 1, fb_cmd_space_leave, NULL},
     {"space delete", "SPACE --yes", "forget all that this node has of a space", "yes",
-     "On a node that does not run, of a space that it left, was put out of, or is the only\n"
-     "member of. Records, history, members and rights of applications go from its store; other\n"
+     "On a node that does not run, of a space that it left, was put out of, asked to join, or is\n"
+     "the only member of. Records, history, members and rights of applications go from its store; "
+     "other\n"
      "members keep what they have. Exit code 5 for a member beside others (space leave), 75 when\n"
      "the node runs. What was interrupted goes on when it is called again.",
      1, 1, fb_cmd_space_delete, NULL},

@@ -193,6 +193,7 @@ static fb_status space_at(forgetting *f, fb_span key, fb_span value)
     if (fb_read_u8(&k) != 0) return FB_OK; /* what proves the membership */
     fb_space_stored space;
     FB_TRY(fb_space_stored_decode(value, &space));
+    if (fb_id_is_zero(space.id)) return FB_OK; /* what is kept of one that is gone */
     const char *name = f->options->name;
     bool this_one = name != NULL ? fb_span_equal(space.name, fb_span_text(name))
                                  : fb_id_equal(space.id, f->options->id);

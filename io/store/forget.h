@@ -21,10 +21,11 @@ typedef struct fb_forget_stats {
 
 /* All that the store holds of the space goes, but for its number, so that what else names it never
  * means another one. Interrupted, it goes on when it is called again, and the node may run in
- * between: it does not know the space any more. FB_ERR_NOT_FOUND; FB_ERR_CONFLICT: the node is a
- * member beside others, or asked to be one, or several spaces have the name;
- * FB_ERR_UNSUPPORTED: records are kept in a document store; FB_ERR_STORE_LOCKED: the node runs;
- * FB_ERR_STORE_FAILED and what opening may say. `why` gets a sentence, if there is more to say. */
+ * between: it does not know the space any more. Who only asked to be a member is none: nobody waits
+ * for it. FB_ERR_NOT_FOUND; FB_ERR_CONFLICT: the node is a member beside others, or several spaces
+ * have the name; FB_ERR_UNSUPPORTED: records are kept in a document store; FB_ERR_STORE_LOCKED: the
+ * node runs; FB_ERR_STORE_FAILED and what opening may say. `why` gets a sentence, if there is more
+ * to say. */
 fb_status fb_store_forget(const fb_forget_options *options, fb_forget_stats *stats, char *why,
                           size_t why_len);
 

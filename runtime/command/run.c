@@ -276,8 +276,8 @@ static void advertise(running_node *d)
     if (!wild) snprintf(d->node.advertise, sizeof d->node.advertise, "%s", d->node.listen);
 }
 
-/* What can change while the node runs: the log's format, and what invites name. */
-/* What cannot change while the node runs stays what it is, and is named. */
+/* What can change while the node runs: the log's format, and what invites name. All else stays what
+ * it is, and is named. */
 static void settings_take(running_node *d, const fb_settings *fresh)
 {
     fb_settings *now = &d->cli->settings;

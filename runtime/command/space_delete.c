@@ -30,7 +30,7 @@ static fb_exit refuse(const fb_cli *cli, fb_status status, const char *why)
     if (status == FB_ERR_UNSUPPORTED) {
         return fb_cli_fail(FB_EXIT_FAILED,
                            "the records of this node are kept in a document store: move them back "
-                           "first (store migrate --to local)");
+                           "first (store migrate --from STORE --to local)");
     }
     return fb_cli_fail(exit_of(status), "%s", why[0] != 0 ? why : fb_error_text(status));
 }

@@ -70,4 +70,44 @@ def test_one_of_its_own(net):
     assert node.rows("space", "list") == []
     node.json("space", "create", "mine")
     assert listed(node, "mine", "notes") == set()
+    assert node.stop() == 0
+    # What is kept of the first one, its number, is no space.
+    nothing = "00000000-0000-0000-0000-000000000000"
+    code, said = node.refused("space", "delete", nothing, "--yes")
+    assert code == 1 and "no space" in said
 
+
+def test_one_that_it_asked_to_join(net):
+    """Nobody waits for who only asked; let in afterwards, it asks again and has all of it."""
+    a, b = net.node("a"), net.node("b")
+    for node in (a, b):
+        node.init()
+        node.start()
+    a.json("space", "create", "team")
+    record = put(a, "team", "notes", "n=1")
+    assert b.json("space", "join", a.json("space", "invite", "team")["invite"])["status"] == "pending"
+    assert b.stop() == 0
+    b.json("space", "delete", "team", "--yes")
+    b.start()
+    assert b.rows("space", "list") == []
+    a.json("space", "approve", "team", b.id)
+    b.json("space", "join", a.json("space", "invite", "team")["invite"])
+    eventually(lambda: listed(b, "team", "notes"), lambda seen: seen == {record})
+
+
+def test_one_that_put_it_out(net):
+    a, b = pair(net)
+    record = put(a, "team", "notes", "n=1")
+    eventually(lambda: listed(b, "team", "notes"), lambda seen: seen == {record})
+    assert b.stop() == 0
+    a.call("space", "revoke", "team", b.id)
+    b.start()
+    b.call("space", "leave", "team")
+    assert b.stop() == 0
+    b.json("space", "delete", "team", "--yes")
+    b.start()
+    # Nobody speaks to it until it is let in.
+    a.json("space", "approve", "team", b.id)
+    b.json("space", "join", a.json("space", "invite", "team")["invite"])
+    eventually(lambda: listed(b, "team", "notes"), lambda seen: seen == {record})
+    assert b.json("verify", "team")["damaged"] == 0

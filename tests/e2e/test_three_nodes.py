@@ -373,7 +373,15 @@ def test_http_records(net):
     assert status == 200 and changed["fields"] == {"a": 1, "c": None}
     assert ask("PUT", record, {"a": 2}, f'If-Match: "{made["etag"]}"')[0] == 412
     assert ask("PUT", record, {"a": 2}, "If-None-Match: *")[0] == 412
-    assert ask("PUT", record, {"a": 2}, f'If-Match: "{changed["etag"]}"')[0] == 200
+    # White space around the value of a header is none of it.
+    assert ask("PUT", record, {"a": 2}, f'If-Match: "{changed["etag"]}" \t')[0] == 200
+    # To an application without rights a space that is there is no other one than any.
+    token = node.json("app", "create", "outside")["token"]
+    for tag in ('"another"', f'"{changed["etag"]}"'):
+        for space in ("team", "nowhere"):
+            path = f"/v1/spaces/{space}/collections/notes/records/{made['id']}"
+            assert ask("PUT", path, {"a": 3}, f"If-Match: {tag}",
+                       f"Authorization: Bearer {token}")[0] == 403
     for tag in ('"another"', f'W/"{changed["etag"]}"'):
         assert ask("PUT", record, {"a": 2}, f"If-Match: {tag}")[0] == 412
     for headers in (('If-Match: nonsense',), ('If-None-Match: "x"',),

@@ -254,6 +254,9 @@ static void each_interruption_is_gone_on_from(void **state)
     assert_true(interrupted > 10);
     assert_int_equal(count(f).gone, 0);
     assert_int_equal(forget(f, "gone", &stats), FB_ERR_NOT_FOUND);
+    /* Nor is what is kept of it a space, whatever it is asked for by. */
+    assert_int_equal(forget(f, "", &stats), FB_ERR_NOT_FOUND);
+    assert_int_equal(forget(f, NULL, &stats), FB_ERR_NOT_FOUND);
 }
 
 static void a_member_beside_others_leaves_first(void **state)

@@ -450,6 +450,7 @@ static fb_status statements_check(const fb_node *node)
         uint32_t space = fb_area_get(node, stage->areas[staged->area].area)->space;
         fb_status status = fb_space_check_statement(node, space, &own);
         if (MUTANT(STATED_AS_ASKED, status == FB_OK, true)) continue;
+        if (MUTANT(STATED_WITHOUT_ROOM, false, status == FB_ERR_LIMIT)) continue;
         return status == FB_ERR_BATCH_POLICY ? FB_ERR_NOT_AUTHORISED : status;
     }
     return FB_OK;

@@ -5,6 +5,7 @@
 #include "sim/schedule/schedule.h"
 #include "sim/weather/byzantine.h"
 #include "sim/weather/weather.h"
+#include "sim/workload/let_in.h"
 #include "sim/workload/workload.h"
 #include "sim/world/world.h"
 
@@ -237,6 +238,16 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
     if (w->fault == FB_SIM_FAULT_OFFSET && w->mask == 0) w->p = w->p / 3 + 1;
 }
 
+/* Who believes a member that may write, and lies, ends the run, for nothing can be demanded any
+ * more. So such a one seldom lies of what is gone; a reader, whom nobody may believe, as often as
+ * drawn. */
+static bool is_spared(const fb_sim_world *world, uint32_t fault, uint32_t traitor, uint64_t round)
+{
+    return fault == FB_SIM_FAULT_GONE && !fb_sim_faults_have(&world->config.only, fault) &&
+           fb_sim_may_write(world, traitor, world->nodes[traitor].id) &&
+           fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX - 1, round, 32) != 0;
+}
+
 void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns, uint64_t end_ns)
 {
     fb_sim_weather_begin(world, round);
@@ -262,6 +273,9 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
         if (fb_sim_fault_is_byzantine(fault) && !fb_sim_byzantine_possible(world))
             weather->on[fault] = false;
         if (fb_sim_fault_is_of_documents(fault) && world->config.documents == 0) {
+            weather->on[fault] = false;
+        }
+        if (weather->on[fault] && is_spared(world, fault, traitor, round)) {
             weather->on[fault] = false;
         }
         if (!weather->on[fault]) continue;

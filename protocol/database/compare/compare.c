@@ -370,14 +370,16 @@ static bool covered_here(void *user, const uint8_t bytes[FB_DOT_BYTES])
 
 /* Does the peer hold changes of the area that are not here? One of them may be what replaced a
  * value there: without it the value would go, and nothing come in its place. What is behind a life
- * that is closed here was taken up by another one there as well, or soon is. */
-static bool is_ahead(const fb_node *node, uint32_t area, fb_reader *r)
+ * that is closed here was taken up by another one there as well, or soon is: of a life that is not
+ * here another answer may say nothing any more (*unknown). */
+static bool is_ahead(const fb_node *node, uint32_t area, fb_reader *r, bool *unknown)
 {
     bool ahead = false;
     uint32_t count = fb_read_u16(r);
     for (uint32_t i = 0; i < count && !r->failed; i++) {
         fb_dot head = fb_read_dot(r);
         uint32_t entry = fb_vector_find(node, area, head.node, head.incarnation);
+        *unknown = *unknown || entry == FB_NONE;
         ahead = ahead || entry == FB_NONE || fb_vector_get(node, entry)->last_seq < head.seq;
     }
     return ahead;
@@ -404,7 +406,8 @@ static fb_status repair(fb_node *node, fb_op *op, fb_compare *compare)
     fb_reader r = fb_reader_of(fb_span_of(compare->piece, compare->piece_len));
     const uint8_t *covered = fb_read_bytes(&r, bits).p;
     fb_peer_state peer = {fb_read_span16(&r), compare->dots, compare->dot_count, covered};
-    bool ahead = is_ahead(node, compare->area, &r);
+    compare->outdated = false;
+    bool ahead = is_ahead(node, compare->area, &r, &compare->outdated);
     if (!fb_reader_done(&r) || !fb_peer_state_is_valid(peer.state)) return FB_ERR_CALL_MALFORMED;
     /* It may have been put out, or made a reader, since it was asked. */
     if (!fb_believes(node, compare->area, compare->member)) return FB_ERR_AGAIN;
@@ -454,8 +457,9 @@ static void record_over(fb_compare *compare)
 
 /* The peer holds what is not here yet. Its answer is of that moment, and says what was replaced by
  * then, so it counts as soon as all that the peer had then is here: asked again it would be ahead
- * again, if batches come to it all the time. What never comes is waited for a few pauses in all and
- * not for each record: the other areas, of all spaces, wait with this one. */
+ * again, if batches come to it all the time. It is asked again where a life that it named may have
+ * been taken up meanwhile: that one is a head no more. What never comes is waited for a few pauses
+ * in all and not for each record: the other areas, of all spaces, wait with this one. */
 static void wait_for_more(fb_node *node)
 {
     fb_compare *compare = compare_of(node);
@@ -744,7 +748,7 @@ static void begin(fb_node *node, uint32_t index, uint32_t link)
     compare->member = fb_link_at(node, link)->member;
     compare->used = true;
     compare->busy = compare->calling = compare->more = compare->dots_left = false;
-    compare->waiting = false;
+    compare->waiting = compare->outdated = false;
     compare->waits = 0;
     compare->dots_most = FB_COMPARE_DOTS_MAX;
     compare->doubtful = false;
@@ -768,6 +772,10 @@ static void on_compare(fb_node *node, uint32_t index)
     fb_compare *compare = compare_of(node);
     if (compare->used && compare->waiting && compare->area == index) {
         compare->waiting = false;
+        if (compare->outdated) {
+            next(node);
+            return;
+        }
         compare->busy = true;
         if (!take_record(node)) over(node, false);
         return;

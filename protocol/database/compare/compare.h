@@ -33,6 +33,7 @@ typedef struct fb_compare {
     bool doubtful;        /* the peer is in doubt itself */
     bool dots_left;       /* of the record at hand, behind those asked about */
     bool waiting;         /* its answer, for batches that the peer had when it gave that */
+    bool outdated;        /* and that named lives which are not here: it is asked for anew */
     uint32_t waits;       /* pauses so far, for all records */
     uint32_t dots_most;   /* that are asked about in one call: fewer, when an answer was too long */
     fb_compare_done done; /* it only looks, for this one; else NULL */

@@ -120,6 +120,29 @@ static void an_empty_claim_is_dropped(void **state)
     test_net_free(net);
 }
 
+/* A life that was taken up is no head, so what is here of it comes again: that is no answer. */
+static void a_claim_that_only_old_batches_answer_is_dropped(void **state)
+{
+    (void)state;
+    begin(NULL);
+    assert_int_equal(test_net_put(net, HONEST, space, "notes", 1, "1"), FB_OK);
+    uint64_t before = incarnation_of(HONEST);
+    test_net_run(net, 10 * SECOND);
+    test_net_restart(net, HONEST);
+    test_net_run(net, 10 * SECOND);
+    assert_int_equal(test_net_put(net, HONEST, space, "notes", 2, "1"), FB_OK);
+    test_net_run(net, 10 * SECOND);
+    assert_true(test_net_has(net, VICTIM, space, "notes", 2));
+    assert_int_equal(counted(FB_COUNTER_CLAIMS_DROPPED), 0);
+    uint32_t area = fb_area_find(test_net_node(net, VICTIM),
+                                 fb_area_id(space, FB_AREA_COLLECTION, fb_span_text("notes")));
+    claim("notes", id_of(HONEST), before, 1000);
+    test_net_settle(net);
+    assert_int_equal(counted(FB_COUNTER_CLAIMS_DROPPED), 1);
+    assert_int_equal(fb_area_get(test_net_node(net, VICTIM), area)->wants, 0);
+    test_net_free(net);
+}
+
 /* While a call asks for one life of a node, another one is claimed: it comes next. */
 static void another_life_is_asked_for_after_the_call(void **state)
 {
@@ -327,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_huge_number_hides_nothing),
         cmocka_unit_test(an_empty_claim_is_dropped),
+        cmocka_unit_test(a_claim_that_only_old_batches_answer_is_dropped),
         cmocka_unit_test(another_life_is_asked_for_after_the_call),
         cmocka_unit_test(the_claims_of_one_leave_room_for_others),
         cmocka_unit_test(many_lives_fill_half_of_the_table),

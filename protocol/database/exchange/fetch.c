@@ -314,7 +314,9 @@ static void judge_claim(fb_node *node, const fb_fetch *fetch, uint32_t index)
         return;
     }
     if (fetch->status == FB_OK && !fetch->heard && wanted->link == fetch->link) {
-        /* It answered, and had nothing. Were it true, the next comparison says it again. */
+        /* It answered, and had nothing that is not here: of a closed life, which is no head, what
+         * is here comes once more, also after its end was taken back. Were the claim true, the next
+         * comparison says it again. */
         fb_wanted_drop(node, index);
         if (fb_link_at(node, fetch->link)->number == fetch->link_number) {
             fb_link_misbehaved(node, fetch->link, POINTS_EMPTY);
@@ -514,7 +516,8 @@ static void heads_are_here(fb_node *node, const fb_fetch *fetch)
 static bool judge_outcome(fb_node *node, uint32_t slot, fb_status status)
 {
     fb_fetch *fetch = &node->database->fetches[slot];
-    fetch->heard = true;
+    bool old = MUTANT(OLD_IS_HEARD, status == FB_ERR_DUPLICATE, false);
+    fetch->heard = fetch->heard || !old;
     fetch->heard_ns = node->mono_ns;
     bool first = !fb_id_equal(fetch->heard_of, fetch->signer);
     fetch->heard_of = fetch->signer;

@@ -27,7 +27,7 @@ typedef struct fb_fetch {
     bool ended;  /* the call is gone; an operation may still run */
     bool inside; /* within the callback of the call */
     bool busy;   /* an operation applies a batch of the piece */
-    bool heard;  /* a batch came, whatever became of it */
+    bool heard;  /* a batch came that is not here already, whatever became of it */
     bool progress;
     bool refused;   /* a batch was forged */
     uint32_t skips; /* batches that came behind folded ones */

@@ -65,7 +65,7 @@ set_tests_properties(faults_table PROPERTIES LABELS unit TIMEOUT 60)
 if(TARGET faberio-sim)
   add_test(NAME faults_fire COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/faults.py --fire
     --build ${CMAKE_BINARY_DIR})
-  set_tests_properties(faults_fire PROPERTIES LABELS mutants TIMEOUT 240)
+  set_tests_properties(faults_fire PROPERTIES LABELS mutants TIMEOUT 480)
 endif()
 if(TARGET faberio-sim-mutants)
   add_test(NAME faults_nothing COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/faults.py

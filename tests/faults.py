@@ -33,7 +33,7 @@ TOYS = ROOT / "sim" / "toys"
 ROW = re.compile(r'X\((\w+),\s*"([^"]*)",\s*(\w+),\s*"([^"]*)",\s*"([^"]*)",\s*(\d+)\)')
 TOY = re.compile(r'X\((\w+),\s*"([^"]*)",\s*FAULTS\(([^)]*)\)')
 # Between them they have every fault, some of them many times.
-SEEDS, EVENTS = range(1, 27), 60000
+SEEDS, EVENTS = range(1, 41), 60000
 MATTER_SEEDS, MATTER_EVENTS = "1..12", 20000
 
 

@@ -577,10 +577,9 @@ void fb_space_started(fb_node *node, uint32_t index)
 {
     /* A stop may have come between a statement and what follows from it. */
     recount_all(node, index, FB_NONE);
-    if (fb_space_has_cuts(node, index)) {
-        fb_space_at(node, index)->renamed = true;
-        fb_space_name_is_due(node, index);
-    }
+    /* Whether somebody renamed it is not kept. */
+    fb_space_at(node, index)->renamed = MUTANT(RENAMES_FORGOTTEN, true, false);
+    if (fb_space_has_cuts(node, index)) fb_space_name_is_due(node, index);
     if (fb_space_at(node, index)->own == FB_NONE) fb_space_dial_inviter(node, index);
     plan_dials(node, index);
     fb_space_duty(node, index);

@@ -48,7 +48,7 @@ typedef struct fb_space {
     bool taken;        /* joiner: an approved member has taken the request */
     bool writing;      /* a statement of this node's own duty is on its way */
     bool address_said; /* own address was stated in this incarnation */
-    bool renamed;      /* a renaming was read or came, whether it stands or not */
+    bool renamed;      /* a renaming may have come, whether it stands or not */
     bool name_due;     /* they are to be read */
     bool rows_due;     /* rows of members are to be put */
     bool rows_running;

@@ -238,6 +238,22 @@ static void parameters(const fb_sim_world *world, dice *d, fb_sim_window *w)
     if (w->fault == FB_SIM_FAULT_OFFSET && w->mask == 0) w->p = w->p / 3 + 1;
 }
 
+/* One member of a round may be Byzantine: anybody, or where there is one a reader, who may do
+ * least. */
+static uint32_t traitor_of(const fb_sim_world *world, uint64_t round)
+{
+    uint32_t nodes = world->config.nodes;
+    uint32_t first =
+        (uint32_t)fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX, round, nodes);
+    if (fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX - 2, round, 2) == 0) {
+        return first;
+    }
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (fb_sim_is_reader(world, (first + i) % nodes)) return (first + i) % nodes;
+    }
+    return first;
+}
+
 /* Who believes a member that may write, and lies, ends the run, for nothing can be demanded any
  * more. So such a one seldom lies of what is gone; a reader, whom nobody may believe, as often as
  * drawn. */
@@ -245,7 +261,7 @@ static bool is_spared(const fb_sim_world *world, uint32_t fault, uint32_t traito
 {
     return fault == FB_SIM_FAULT_GONE && !fb_sim_faults_have(&world->config.only, fault) &&
            fb_sim_may_write(world, traitor, world->nodes[traitor].id) &&
-           fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX - 1, round, 32) != 0;
+           fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX - 1, round, 8) != 0;
 }
 
 void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns, uint64_t end_ns)
@@ -257,9 +273,7 @@ void fb_sim_weather_draw(fb_sim_world *world, uint64_t round, uint64_t start_ns,
     }
     fb_sim_weather *weather = world->weather;
     uint64_t length = end_ns - start_ns;
-    /* One member of a round may be Byzantine. */
-    uint32_t traitor = (uint32_t)fb_draw_below(world->seed, FB_SIM_STREAM_BYZANTINE, UINT32_MAX,
-                                               round, world->config.nodes);
+    uint32_t traitor = traitor_of(world, round);
     /* Under a number that no fault will have: a longer catalogue must not move it. */
     bool calm = fb_draw_below(world->seed, FB_SIM_STREAM_SWARM, UINT32_MAX, round, 16) == 0;
     for (uint32_t fault = 0; fault < FB_SIM_FAULTS; fault++) {

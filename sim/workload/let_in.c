@@ -46,6 +46,14 @@ bool fb_sim_may_write(const fb_sim_world *world, uint32_t node, fb_id member)
     return false;
 }
 
+bool fb_sim_is_reader(const fb_sim_world *world, uint32_t node)
+{
+    const fb_space *s = first_space(world, node);
+    if (s == NULL || s->own == FB_NONE) return false;
+    const fb_member *m = fb_member_at(world->nodes[node].core, s->own);
+    return m->status == FB_MEMBER_APPROVED && m->role == FB_ROLE_READER;
+}
+
 bool fb_sim_has_reader(const fb_sim_world *world)
 {
     for (uint32_t i = 0; i < world->config.nodes; i++) {

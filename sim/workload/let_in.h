@@ -9,6 +9,7 @@
 uint8_t fb_sim_role_of(uint32_t node);
 
 /* May a member write in the first space, in the eyes of a node? */
+bool fb_sim_is_reader(const fb_sim_world *world, uint32_t node);
 bool fb_sim_may_write(const fb_sim_world *world, uint32_t node, fb_id member);
 /* Is anybody a reader of the first space, in anybody's eyes? */
 bool fb_sim_has_reader(const fb_sim_world *world);

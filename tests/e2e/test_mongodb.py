@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records in MongoDB: a real server, killed, frozen, refusing; nothing acknowledged is lost."""
+import contextlib
 import json
 import os
 import threading
@@ -104,17 +105,28 @@ def write_until(node, stop, kept):
             assert refused.code in (3, 75, 1), refused
 
 
+@contextlib.contextmanager
+def writing(node, kept, writers=1):
+    """So many write all the time, and end with this, however it ends."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=write_until, args=(node, stop, kept)) for _ in range(writers)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(timeout=HANGS_S)
+
+
 def test_a_node_killed_in_the_middle_loses_nothing_it_acknowledged(net, mongod):
     a = begin(net, mongod)
     kept = {}
     for _ in range(4):
-        stop, before = threading.Event(), len(kept)
-        writer = threading.Thread(target=write_until, args=(a, stop, kept))
-        writer.start()
-        eventually(lambda: len(kept), lambda count, least=before + 10: count >= least)
-        a.kill()
-        stop.set()
-        writer.join(timeout=HANGS_S)
+        with writing(a, kept):
+            eventually(lambda: len(kept), lambda count, least=len(kept) + 10: count >= least)
+            a.kill()
         a.start("--store", mongod.uri("records"))
         listed = {row["id"]: row["fields"]["n"] for row in a.rows("record", "list", "lab", "notes")}
         assert {k: listed.get(k) for k in kept} == kept
@@ -131,18 +143,12 @@ RESTARTS = int(os.environ.get("FABERIO_MONGOD_RESTARTS", "5"))
 def test_a_server_killed_under_load_costs_no_acknowledged_write_and_no_restart(net, mongod):
     a = begin(net, mongod)
     starts = a.json("status")["starts"]
-    kept, stop = {}, threading.Event()
-    writers = [threading.Thread(target=write_until, args=(a, stop, kept)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    for _ in range(RESTARTS):
-        before = len(kept)
-        eventually(lambda: len(kept), lambda count, least=before + 10: count >= least)
-        mongod.kill()
-        mongod.start()
-    stop.set()
-    for writer in writers:
-        writer.join(timeout=HANGS_S)
+    kept = {}
+    with writing(a, kept, writers=3):
+        for _ in range(RESTARTS):
+            eventually(lambda: len(kept), lambda count, least=len(kept) + 10: count >= least)
+            mongod.kill()
+            mongod.start()
     eventually(lambda: state(a)["waiting"], lambda waiting: waiting == 0)
     found = documents(mongod.client, "records", "notes")
     assert {k: found[k]["n"] for k in kept} == kept
@@ -177,6 +183,7 @@ def test_a_node_starts_without_its_server_and_goes_on_when_it_comes(net, mongod)
     a.start("--store", mongod.uri("records"))
     assert [s["name"] for s in a.rows("space", "list")] == ["lab"]
     mongod.start()
+    eventually(lambda: state(a), lambda s: s["state"] == "ok")
     put = a.json("record", "put", "lab", "notes", "new", "n=1")
     assert put["id"] in documents(mongod.client, "records", "notes")
 
@@ -347,20 +354,16 @@ def test_a_server_that_is_locked_takes_no_writes_and_answers_reads(net, mongod):
 
 def test_a_server_that_is_no_primary_for_a_while_costs_no_acknowledged_write(net, mongod):
     a = begin(net, mongod)
-    kept, stop = {}, threading.Event()
-    writers = [threading.Thread(target=write_until, args=(a, stop, kept)) for _ in range(2)]
-    for writer in writers:
-        writer.start()
-    for _ in range(2):
-        eventually(lambda: len(kept), lambda count, least=len(kept) + 5: count >= least)
-        mongod.client.admin.command("replSetStepDown", 2, force=True)
-        assert not mongod.client.admin.command("hello")["isWritablePrimary"]
-        eventually(lambda: state(a), lambda s: s["state"] == "unreachable" and s["error"] != "")
-        # It becomes the primary again by itself, and the node finds that out.
-        eventually(lambda: len(kept), lambda count, least=len(kept) + 5: count >= least)
-    stop.set()
-    for writer in writers:
-        writer.join(timeout=HANGS_S)
+    kept = {}
+    with writing(a, kept, writers=2):
+        for _ in range(2):
+            eventually(lambda: len(kept), lambda count, least=len(kept) + 5: count >= least)
+            mongod.client.admin.command("replSetStepDown", 600, force=True)
+            assert not mongod.client.admin.command("hello")["isWritablePrimary"]
+            eventually(lambda: state(a), lambda s: s["state"] == "unreachable" and s["error"] != "")
+            # From here on it may become the primary again, and the node finds that out.
+            mongod.client.admin.command("replSetFreeze", 0)
+            eventually(lambda: len(kept), lambda count, least=len(kept) + 5: count >= least)
     eventually(lambda: state(a), lambda s: s["state"] == "ok" and s["waiting"] == 0)
     found = documents(mongod.client, "records", "notes")
     assert {k: found[k]["n"] for k in kept} == kept

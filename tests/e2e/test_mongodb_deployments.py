@@ -2,14 +2,13 @@
 """The same on a replica set of one, a replica set of three, a single server, and on whatever deployment
 FABERIO_MONGODB names (mongodb://HOST/...)."""
 import os
-import threading
 import uuid
 
 import pytest
 
 from mongod import Deployment, Mongod, ReplicaSet, collection, documents, shown
-from node import HANGS_S, eventually
-from test_mongodb import new_id, state, write_until
+from node import eventually
+from test_mongodb import new_id, state, writing
 from test_mongodb_outer import changed, put, watching
 
 KINDS = ["one", "three", "standalone"] + (["given"] if os.environ.get("FABERIO_MONGODB") else [])
@@ -98,21 +97,14 @@ def test_names_and_values_that_other_layers_trip_over(deployment, place):
 @pytest.mark.parametrize("deployment", ["three"], indirect=True)
 def test_a_primary_that_dies_under_load_costs_no_acknowledged_write(deployment, place):
     a, name = place
-    kept, stop = {}, threading.Event()
-    writers = [threading.Thread(target=write_until, args=(a, stop, kept)) for _ in range(2)]
-    for writer in writers:
-        writer.start()
-    for _ in range(2):
-        before = len(kept)
-        eventually(lambda: len(kept), lambda count, least=before + 10: count >= least)
-        member = deployment.primary()
-        member.kill()
-        before = len(kept)
-        eventually(lambda: len(kept), lambda count, least=before + 10: count >= least)
-        member.start()
-    stop.set()
-    for writer in writers:
-        writer.join(timeout=HANGS_S)
+    kept = {}
+    with writing(a, kept, writers=2):
+        for _ in range(2):
+            eventually(lambda: len(kept), lambda count, least=len(kept) + 10: count >= least)
+            member = deployment.primary()
+            member.kill()
+            eventually(lambda: len(kept), lambda count, least=len(kept) + 10: count >= least)
+            member.start()
     eventually(lambda: state(a)["waiting"], lambda waiting: waiting == 0)
     found = documents(deployment.client, name, "notes")
     assert {k: found[k]["n"] for k in kept} == kept

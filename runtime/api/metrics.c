@@ -141,8 +141,9 @@ static void held_line(fb_text *out, const char *name, held_metric what, const fb
     uint64_t value = what == HELD_BATCHES ? member->batches : member->state == FB_REPORT_NONE;
     if (what == HELD_AGE) {
         if (member->reported_us == 0) return;
-        /* By the member's clock, which may be ahead of this one. */
-        int64_t age = now_us > member->reported_us ? now_us - member->reported_us : 0;
+        /* By the member's clock, which may be ahead of this one, or anything. */
+        int64_t at = member->reported_us > 0 ? member->reported_us : 0;
+        int64_t age = now_us > at ? now_us - at : 0;
         value = (uint64_t)age / 1000000;
     }
     fb_text_format(out, "%s{space=\"%s\",node=\"%s\"} %llu\n", name, id, node,

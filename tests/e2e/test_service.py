@@ -149,8 +149,8 @@ def metrics(node):
             assert match[1] == typed  # help and type stand before the samples
             assert (match[2] == "counter") == (typed.endswith("_total"))
         else:
-            name, labels, value = re.fullmatch(r"(\w+)(\{class=\"\w+\"\})? (\d+(?:\.\d+)?)",
-                                               line).groups()
+            name, labels, value = re.fullmatch(
+                r'(\w+)(\{\w+="[\w-]+"(?:,\w+="[\w-]+")*\})? (\d+(?:\.\d+)?)', line).groups()
             assert name == typed and name + (labels or "") not in values
             values[name + (labels or "")] = float(value)
     return values

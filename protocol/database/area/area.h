@@ -64,6 +64,7 @@ typedef struct fb_area {
     bool hidden;      /* a reader said of what is wanted that it is folded */
     /* Members with whom it was compared since: bits in the order of ids, of those who were believed
      * then (compare/believe.c). */
+    uint32_t gap_of; /* the member that told of the last gap, from 1; 0: not known in this life */
     uint64_t consulted;
     uint64_t consulted_of;
     uint32_t pass;       /* of this life */

@@ -722,10 +722,11 @@ static bool on_piece(fb_node *node, uint32_t call, uint64_t user, fb_span piece,
     return !compare->busy;
 }
 
-/* Whom to ask: who is believed, another one each time, and nobody twice for nothing. */
+/* Whom to ask: who is believed, another one each time, and nobody twice for nothing. First who told
+ * of the gap: it has what replaced something behind it, others may be on their way there. */
 static uint32_t choose_link(const fb_node *node, const fb_area *area, uint32_t last)
 {
-    uint32_t count = fb_link_capacity(node);
+    uint32_t count = fb_link_capacity(node), found = FB_NONE;
     for (uint32_t i = 1; i <= count; i++) {
         uint32_t link = (last + i) % count;
         const fb_link_info *info = fb_link_at(node, link);
@@ -734,10 +735,11 @@ static uint32_t choose_link(const fb_node *node, const fb_area *area, uint32_t l
             fb_believes(node, (uint32_t)(area - node->database->areas), info->member) &&
             fb_space_may_hold(node, area->space, info->member, area->id) &&
             !fb_is_consulted(node, area, info->member)) {
-            return link;
+            if (info->member + 1 == area->gap_of) return link;
+            if (found == FB_NONE) found = link;
         }
     }
-    return FB_NONE;
+    return found;
 }
 
 static void begin(fb_node *node, uint32_t index, uint32_t link)
@@ -839,7 +841,10 @@ void fb_compare_durable(fb_node *node)
     if (compare->cleared == 0 || fb_w_durable(node) < compare->cleared_w) return;
     fb_area *area = fb_area_get(node, compare->cleared - 1);
     /* Unless more was skipped meanwhile: then it is doubted anew, and stored anew. */
-    if (area->used && !area->doubt_again) area->doubt = false;
+    if (area->used && !area->doubt_again) {
+        area->doubt = false;
+        area->gap_of = 0;
+    }
     fb_area_touch(node, compare->cleared - 1);
     compare->cleared = 0;
 }

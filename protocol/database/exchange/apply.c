@@ -714,6 +714,7 @@ static void skipped(fb_node *node, const judged *j)
     fb_write_id(&w, fb_member_id(node, j->fetch->member));
     fb_observe(node, FB_FACT_SKIPPED, fb_w_building(node), j->batch->number, fb_writer_span(&w));
     fb_count(node, FB_COUNTER_BATCHES_SKIPPED, 1);
+    fb_area_get(node, j->area)->gap_of = j->fetch->member + 1;
     fb_doubt(node, j->area, true);
 }
 

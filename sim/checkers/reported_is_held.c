@@ -44,28 +44,41 @@ static bool holds_all(const fb_node *teller, const fb_node *member, fb_id space)
     return true;
 }
 
-/* own: something was cut. */
+typedef struct state {
+    bool cut;        /* something was */
+    uint64_t copied; /* nodes that ran twice, or as another one */
+} state;
+
 static void fact(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
     (void)world;
     (void)node;
     (void)fx;
-    *(bool *)own = true;
+    ((state *)own)->cut = true;
+}
+
+/* Two stores report under one name. */
+static void cloned(fb_sim_world *world, void *own, uint32_t node, uint32_t of)
+{
+    (void)world;
+    ((state *)own)->copied |= UINT64_C(1) << node % 64 | UINT64_C(1) << of % 64;
 }
 
 static void reply(fb_sim_world *world, void *own, uint32_t node, const fb_effect *fx)
 {
-    const bool *cut = own;
+    const state *s = own;
     const fb_sim_client *client = fb_sim_client_of(world, node, fx->a);
-    if (client == NULL || client->operation != FB_SIM_OP_REPORTED || fx->b != FB_OK || *cut) return;
+    if (client == NULL || client->operation != FB_SIM_OP_REPORTED || fx->b != FB_OK || s->cut)
+        return;
     uint32_t member = client->items % world->config.nodes;
     const fb_sim_node *other = &world->nodes[member];
     if (node == world->traitor || member == world->traitor) return;
     if (!other->running || other->forgot || other->replaced != 0) return;
+    if (((s->copied >> node % 64 | s->copied >> member % 64) & 1) != 0) return;
     fb_reader r = fb_reader_of(fb_span_of(fb_effect_bytes(fx), fx->len));
-    uint8_t state = fb_read_u8(&r);
+    uint8_t told = fb_read_u8(&r);
     fb_read_u64(&r);
-    if (state == FB_REPORT_NONE || fb_read_u64(&r) != 0) return;
+    if (told == FB_REPORT_NONE || fb_read_u64(&r) != 0) return;
     if (holds_all(world->nodes[node].core, other->core, world->spaces[0])) return;
     fb_sim_violated(world, FB_SIM_SAFETY, fb_sim_check_reported_is_held.id,
                     "%s says that nothing waits for %s, which lacks something", fb_sim_name(node),
@@ -77,8 +90,9 @@ const fb_sim_check fb_sim_check_reported_is_held = {
     .musts = "DESIGN 3.1",
     .cost = "O(lives) a reply",
     .text = "for whom nothing waits, holds what is here",
-    .state_bytes = sizeof(bool),
+    .state_bytes = sizeof(state),
     .facts = FB_SIM_FACT(FB_FACT_CUT),
     .fact = fact,
+    .cloned = cloned,
     .reply = reply,
 };

